@@ -1,0 +1,99 @@
+"""What a reconcile decides to do, as values that tests compare and shells carry out in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TYPE_CHECKING
+
+
+if TYPE_CHECKING:
+    from trainwright.api.kinds import Kind
+    from trainwright.base.objects import Object
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apply:
+    """Server-side apply, forced. `uid` set: the object must still be that one, so never re-create."""
+
+    kind: Kind
+    obj: Mapping[str, Any]
+    manager: str = "trainer"
+    uid: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Create:
+    """POST; an object of that name being there already is success when `may_exist`."""
+
+    kind: Kind
+    obj: Mapping[str, Any]
+    may_exist: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """DELETE with a uid precondition; the object being gone already is success."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    uid: str
+    propagation: Literal["Background", "Foreground", "Orphan"] = "Background"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patch:
+    """Merge patch of the object (or its subresource) as of `resource_version`; Conflict = requeue."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    patch: Mapping[str, Any]
+    resource_version: str
+    subresource: str = ""
+
+
+Action = Apply | Create | Delete | Patch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """An event about the reconciled object."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    note: str
+    action: str = "Reconciling"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One pass: actions in order, then one status write, then events."""
+
+    actions: tuple[Action, ...] = ()
+    status: Patch | None = None
+    """Sent after the actions succeeded; `None` when the status is right already."""
+    events: tuple[Event, ...] = ()
+    """Published only after the status write succeeded."""
+    requeue_after_s: float | None = None
+    error: str = ""
+    """Why the pass could not do its work; the key is retried with back-off."""
+
+
+def build_status_patch(kind: Kind, before: Object, status: Mapping[str, Any]) -> Patch | None:
+    """The merge patch that turns `before`'s status into `status`; `None` when nothing changes."""
+    old: Mapping[str, Any] = before.get("status") or {}
+    changes: dict[str, Any] = {key: value for key, value in status.items() if old.get(key) != value}
+    changes |= {key: None for key in old if key not in status}
+    if not changes:
+        return None
+    metadata = before["metadata"]
+    return Patch(
+        kind=kind,
+        namespace=metadata.get("namespace", ""),
+        name=metadata["name"],
+        patch={"status": changes},
+        resource_version=metadata.get("resourceVersion", ""),
+        subresource="status",
+    )
