@@ -6,7 +6,7 @@ Conditions, events, CLI errors and `validate` are rendered from them. Each code 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
