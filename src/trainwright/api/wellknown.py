@@ -1,0 +1,56 @@
+"""Labels, annotations, finalizers, field managers and names that are part of the wire, once.
+
+A literal that belongs to one plugin or controller alone stays with it.
+"""
+
+from __future__ import annotations
+
+TRAINER_MANAGER = "trainer"
+"""Field manager of every object that the TrainJob controller applies."""
+TRAINER_STATUS_MANAGER = "trainer-status"
+"""Field manager of `status.trainerStatus`."""
+
+TRAINJOB_CONTROLLER = "trainer.kubeflow.org/trainjob-controller"
+"""`spec.managedBy` of TrainJobs that we reconcile (the default)."""
+MULTIKUEUE_CONTROLLER = "kueue.x-k8s.io/multikueue"
+JOBSET_CONTROLLER = "jobset.sigs.k8s.io/jobset-controller"
+JOB_CONTROLLER = "kubernetes.io/job-controller"
+
+ANCESTOR_LABEL = "trainer.kubeflow.org/trainjob-ancestor-step"
+FRAMEWORK_LABEL = "trainer.kubeflow.org/framework"
+SUPPORT_LABEL = "trainer.kubeflow.org/support"
+WEBHOOK_VALIDATION_LABEL = "trainer.kubeflow.org/webhook-validation"
+RESOURCE_IN_USE_FINALIZER = "trainer.kubeflow.org/resource-in-use"
+
+ANCESTOR_TRAINER = "trainer"
+ANCESTOR_DATASET_INITIALIZER = "dataset-initializer"
+ANCESTOR_MODEL_INITIALIZER = "model-initializer"
+NODE = "node"
+"""Name of the trainer's replicated job and of its main container."""
+LAUNCHER = "launcher"
+
+SNAPSHOT_SUFFIX = "-runtime-snapshot"
+SNAPSHOT_KEY = "runtime"
+
+JOBSET_NAME_LABEL = "jobset.sigs.k8s.io/jobset-name"
+JOBSET_UID_LABEL = "jobset.sigs.k8s.io/jobset-uid"
+REPLICATED_JOB_NAME_LABEL = "jobset.sigs.k8s.io/replicatedjob-name"
+REPLICATED_JOB_REPLICAS_LABEL = "jobset.sigs.k8s.io/replicatedjob-replicas"
+JOB_INDEX_LABEL = "jobset.sigs.k8s.io/job-index"
+RESTART_ATTEMPT_LABEL = "jobset.sigs.k8s.io/restart-attempt"
+
+JOB_NAME_LABEL = "batch.kubernetes.io/job-name"
+CONTROLLER_UID_LABEL = "batch.kubernetes.io/controller-uid"
+COMPLETION_INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
+JOB_TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
+
+TTL_ANNOTATION = "trainwright.dev/ttl-seconds-after-finished"
+ELASTIC_NODES_ANNOTATION = "trainwright.dev/elastic-nodes"
+RUN_IN_ANNOTATION = "trainwright.dev/run-in"
+MPI_IMPLEMENTATION_ANNOTATION = "trainwright.dev/mpi-implementation"
+
+OWN_CONDITION_PREFIX = "trainwright.dev/"
+"""Types of conditions of ours, which exist only while something is wrong."""
+
+LAPTOP_NODE_NAME = "laptop"
+"""`spec.nodeName` of the embedded plane's one node."""
