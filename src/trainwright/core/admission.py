@@ -6,11 +6,11 @@ defaults and rules that a schema cannot say, for built-in kinds, JobSet and the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from trainwright.api.kinds import Kind
