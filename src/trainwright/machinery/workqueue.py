@@ -1,0 +1,176 @@
+"""The queue between watches and workers: level-triggered keys, fair, de-duplicated, with back-off.
+
+One key is worked on by one worker at a time; a key that is added meanwhile runs again afterwards.
+Two lanes: keys from changes come before keys from initial lists and resyncs. Inside a lane namespaces
+take turns, so that a burst in one does not starve the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections import OrderedDict, deque
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from trainwright.base.times import Clock
+
+BACKOFF_BASE_S = 0.05
+BACKOFF_CAP_S = 300.0
+LONGEST_SLEEP_S = 30.0
+"""A laptop sleeps: due times are compared again after at most this long."""
+
+
+class Key(NamedTuple):
+    """Which object to reconcile; `namespace` is "" for cluster scope."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class _Lane:
+    """Keys that wait, taken round robin over their namespaces."""
+
+    def __init__(self) -> None:
+        self._by_namespace: OrderedDict[str, deque[Key]] = OrderedDict()
+
+    def __bool__(self) -> bool:
+        return bool(self._by_namespace)
+
+    def push(self, key: Key) -> None:
+        self._by_namespace.setdefault(key.namespace, deque()).append(key)
+
+    def pop(self) -> Key:
+        namespace, keys = next(iter(self._by_namespace.items()))
+        key = keys.popleft()
+        if keys:
+            self._by_namespace.move_to_end(namespace)
+        else:
+            del self._by_namespace[namespace]
+        return key
+
+
+class WorkQueue:
+    """Keys to reconcile. Not thread-safe: everything happens in one event loop."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._urgent, self._patient = _Lane(), _Lane()
+        self._waiting: set[Key] = set()
+        self._active: set[Key] = set()
+        self._again: set[Key] = set()
+        self._failures: dict[Key, int] = {}
+        self._later: list[tuple[float, int, Key]] = []
+        self._due: dict[Key, float] = {}
+        self._order = itertools.count()
+        self._timer: asyncio.TimerHandle | None = None
+        self._ready: deque[asyncio.Future[None]] = deque()
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits, nothing is worked on and nothing is due later."""
+        return not (self._waiting or self._active or self._due)
+
+    def add(self, key: Key, *, urgent: bool = True) -> None:
+        """Ask for a reconcile; a key that already waits is not added twice."""
+        if self._closed or key in self._waiting:
+            return
+        if key in self._active:
+            self._again.add(key)
+            return
+        self._waiting.add(key)
+        (self._urgent if urgent else self._patient).push(key)
+        self._wake_one()
+
+    def add_after(self, key: Key, delay_s: float) -> None:
+        """Ask for a reconcile later; of several due times the earliest counts."""
+        if self._closed:
+            return
+        if delay_s <= 0:
+            self.add(key)
+            return
+        due = self._clock.now().timestamp() + delay_s
+        if due >= self._due.get(key, float("inf")):
+            return
+        self._due[key] = due
+        heapq.heappush(self._later, (due, next(self._order), key))
+        self._arm()
+
+    def add_failed(self, key: Key) -> float:
+        """Ask for a retry with exponential back-off; returns the delay in seconds."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        delay_s: float = min(BACKOFF_BASE_S * 2 ** min(failures, 20), BACKOFF_CAP_S)
+        self.add_after(key, delay_s)
+        return delay_s
+
+    def forget(self, key: Key) -> None:
+        """Reset the back-off of a key that succeeded."""
+        self._failures.pop(key, None)
+
+    async def take(self) -> Key | None:
+        """The next key, to be given back with `done`; None once the queue is closed."""
+        while not self._closed:
+            if self._urgent or self._patient:
+                key = (self._urgent or self._patient).pop()
+                self._waiting.discard(key)
+                self._active.add(key)
+                return key
+            ready = asyncio.get_running_loop().create_future()
+            self._ready.append(ready)
+            try:
+                await ready
+            finally:
+                if ready in self._ready:
+                    self._ready.remove(ready)
+        return None
+
+    def done(self, key: Key) -> None:
+        """Give a key back; it runs again at once if it was added meanwhile."""
+        self._active.discard(key)
+        if key in self._again:
+            self._again.discard(key)
+            self.add(key)
+
+    def close(self) -> None:
+        """Let every `take` return None."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for ready in self._ready:
+            if not ready.done():
+                ready.set_result(None)
+
+    def _wake_one(self) -> None:
+        while self._ready:
+            ready = self._ready.popleft()
+            if not ready.done():
+                ready.set_result(None)
+                return
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._later and not self._closed:
+            wait_s = self._later[0][0] - self._clock.now().timestamp()
+            self._timer = asyncio.get_running_loop().call_later(
+                min(max(wait_s, 0.0), LONGEST_SLEEP_S), self._release_due
+            )
+
+    def _release_due(self) -> None:
+        now = self._clock.now().timestamp()
+        while self._later and self._later[0][0] <= now:
+            due, _, key = heapq.heappop(self._later)
+            if self._due.get(key) == due:
+                del self._due[key]
+                self.add(key)
+        self._arm()
