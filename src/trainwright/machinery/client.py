@@ -1,0 +1,320 @@
+"""The Kubernetes API over HTTP: a thin client on aiohttp.
+
+It frames watches itself from raw chunks, since objects can be longer than any line limit of a stream
+reader, and it raises the typed errors of `base.errors` for every Status that a server answers.
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import aiohttp
+import msgspec
+
+from trainwright.base.errors import ApiError, Unreachable
+from trainwright.base.objects import Json, Object, dig, name_of, namespace_of
+from trainwright.machinery.api import DeleteOptions, ListPage, PatchType, WatchEvent, WatchType
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
+
+    from trainwright.api.kinds import Kind
+
+CONNECT_TIMEOUT_S = 10.0
+REQUEST_TIMEOUT_S = 60.0
+WATCH_SILENCE_S = 600.0
+"""A watch with no byte for this long is taken for a half-open connection and ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Where an API server is and how to prove who we are. `repr` shows no secret."""
+
+    server: str
+    """`https://host:port`, without a path."""
+    ca_file: Path | None = None
+    ca_data: str = field(default="", repr=False)
+    """The authority's certificate as PEM text, when there is no file."""
+    token: str = field(default="", repr=False)
+    token_file: Path | None = None
+    client_certificate: Path | None = None
+    client_key: Path | None = None
+    insecure: bool = False
+    namespace: str = "default"
+    """Where objects without a namespace go."""
+
+    def ssl_context(self) -> ssl.SSLContext | bool:
+        """The TLS settings; True means the system's authorities."""
+        if self.insecure:
+            return False
+        if self.ca_file is None and not self.ca_data and self.client_certificate is None:
+            return True
+        context = ssl.create_default_context(
+            cafile=str(self.ca_file) if self.ca_file else None, cadata=self.ca_data or None
+        )
+        if self.client_certificate is not None:
+            context.load_cert_chain(self.client_certificate, self.client_key)
+        return context
+
+    def authorization(self) -> Mapping[str, str]:
+        """The Authorization header; a token file is read again each time, since it is renewed."""
+        token = self.token
+        if self.token_file is not None:
+            token = self.token_file.read_text().strip()
+        return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+class HttpApi:
+    """`Api` over HTTP. Use as an async context manager."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            self.connection.server,
+            connector=aiohttp.TCPConnector(ssl=self.connection.ssl_context(), limit=64),
+            timeout=aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
+            headers={"User-Agent": "trainwright"},
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Object:
+        """GET one object."""
+        return await self.request("GET", kind.path(namespace, name))
+
+    async def list(
+        self,
+        kind: Kind,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int = 0,
+        continue_token: str = "",
+    ) -> ListPage:
+        """GET one page of a collection."""
+        answer = await self.request(
+            "GET",
+            kind.path(namespace),
+            query={
+                "labelSelector": label_selector,
+                "fieldSelector": field_selector,
+                "limit": str(limit) if limit else "",
+                "continue": continue_token,
+            },
+        )
+        items: list[Object] = answer.get("items") or []
+        for item in items:
+            item.setdefault("apiVersion", kind.api_version)
+            item.setdefault("kind", kind.kind)
+        return ListPage(
+            items=items,
+            resource_version=dig(answer, "metadata", "resourceVersion", default=""),
+            continue_token=dig(answer, "metadata", "continue", default=""),
+        )
+
+    async def list_all(self, kind: Kind, namespace: str = "", **selectors: str) -> list[Object]:
+        """Every object of a collection, page by page."""
+        items: list[Object] = []
+        token = ""
+        while True:
+            page = await self.list(kind, namespace, limit=500, continue_token=token, **selectors)
+            items += page.items
+            token = page.continue_token
+            if not token:
+                return items
+
+    async def watch(
+        self,
+        kind: Kind,
+        namespace: str = "",
+        *,
+        resource_version: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        timeout_s: float | None = None,
+    ) -> AsyncIterator[WatchEvent]:
+        """Follow a collection until the server ends it or `timeout_s` is over."""
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+            "timeoutSeconds": str(max(1, round(timeout_s))) if timeout_s else "",
+        }
+        timeout = aiohttp.ClientTimeout(
+            total=None, connect=CONNECT_TIMEOUT_S, sock_read=WATCH_SILENCE_S
+        )
+        async for line in self.stream_lines(kind.path(namespace), query=query, timeout=timeout):
+            event = msgspec.json.decode(line)
+            if event["type"] == "ERROR":
+                raise ApiError.from_status(event["object"])
+            yield WatchEvent(WatchType(event["type"]), event["object"])
+
+    async def create(
+        self, kind: Kind, obj: Object, *, field_manager: str, dry_run: bool = False
+    ) -> Object:
+        """POST one object."""
+        return await self.request(
+            "POST",
+            kind.path(namespace_of(obj)),
+            query={"fieldManager": field_manager, "dryRun": "All" if dry_run else ""},
+            body=obj,
+        )
+
+    async def replace(
+        self, kind: Kind, obj: Object, *, subresource: str = "", field_manager: str
+    ) -> Object:
+        """PUT one object."""
+        return await self.request(
+            "PUT",
+            kind.path(namespace_of(obj), name_of(obj), subresource),
+            query={"fieldManager": field_manager},
+            body=obj,
+        )
+
+    async def patch(
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        body: Json,
+        *,
+        type: PatchType,
+        subresource: str = "",
+        field_manager: str,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> Object:
+        """PATCH one object."""
+        return await self.request(
+            "PATCH",
+            kind.path(namespace, name, subresource),
+            query={
+                "fieldManager": field_manager,
+                "force": "true" if force else "",
+                "dryRun": "All" if dry_run else "",
+            },
+            body=body,
+            content_type=type,
+        )
+
+    async def delete(
+        self, kind: Kind, namespace: str, name: str, options: DeleteOptions | None = None
+    ) -> Object:
+        """DELETE one object."""
+        return await self.request(
+            "DELETE", kind.path(namespace, name), body=render_delete_options(options)
+        )
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Json = None,
+        content_type: str = "application/json",
+    ) -> Object:
+        """One request with a JSON answer; raises the typed error of a failed one."""
+        headers = {"Accept": "application/json", **self.connection.authorization()}
+        data = None
+        if body is not None:
+            data = msgspec.json.encode(body)
+            headers["Content-Type"] = content_type
+        try:
+            async with self._open.request(
+                method, path, params=_present(query), data=data, headers=headers
+            ) as response:
+                return _read_answer(response.status, await response.read())
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise self._unreachable(error) from error
+
+    async def stream_lines(
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        timeout: aiohttp.ClientTimeout | None = None,
+    ) -> AsyncIterator[bytes]:
+        """GET a stream and yield its lines without their ends, of any length."""
+        rest = b""
+        async for chunk in self.stream(path, query=query, timeout=timeout):
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                yield line
+        if rest:
+            yield rest
+
+    async def stream(
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        timeout: aiohttp.ClientTimeout | None = None,
+    ) -> AsyncIterator[bytes]:
+        """GET a stream and yield its bytes as they come (a watch, a log)."""
+        timeout = timeout or aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT_S)
+        headers = {"Accept": "application/json, */*", **self.connection.authorization()}
+        try:
+            async with self._open.get(
+                path, params=_present(query), headers=headers, timeout=timeout
+            ) as response:
+                if response.status >= 400:
+                    _read_answer(response.status, await response.read())
+                async for chunk in response.content.iter_any():
+                    yield chunk
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise self._unreachable(error) from error
+
+    @property
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise RuntimeError("HttpApi is used outside of its `async with`")
+        return self._session
+
+    def _unreachable(self, error: BaseException) -> Unreachable:
+        return Unreachable(
+            f"no answer from {self.connection.server}: {error or type(error).__name__}"
+        )
+
+
+def render_delete_options(options: DeleteOptions | None) -> Object | None:
+    """The body of a DELETE; None leaves everything to the server."""
+    if options is None:
+        return None
+    body: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    if options.propagation is not None:
+        body["propagationPolicy"] = options.propagation
+    if options.grace_period_s is not None:
+        body["gracePeriodSeconds"] = options.grace_period_s
+    preconditions = {"uid": options.uid, "resourceVersion": options.resource_version}
+    if wanted := {key: value for key, value in preconditions.items() if value is not None}:
+        body["preconditions"] = wanted
+    return body
+
+
+def _present(query: Mapping[str, str] | None) -> Mapping[str, str]:
+    return {key: value for key, value in (query or {}).items() if value}
+
+
+def _read_answer(code: int, body: bytes) -> Object:
+    try:
+        answer: Any = msgspec.json.decode(body) if body else {}
+    except msgspec.DecodeError:
+        answer = {"message": body[:256].decode(errors="replace")}
+    if code >= 400:
+        raise ApiError.from_status(answer if isinstance(answer, dict) else {}, code)
+    obj: Object = answer
+    return obj
