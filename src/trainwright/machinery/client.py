@@ -18,7 +18,7 @@ from trainwright.base.objects import Json, Object, dig, name_of, namespace_of
 from trainwright.machinery.api import DeleteOptions, ListPage, PatchType, WatchEvent, WatchType
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
 
     from trainwright.api.kinds import Kind
@@ -123,13 +123,13 @@ class HttpApi:
             continue_token=dig(answer, "metadata", "continue", default=""),
         )
 
-    async def list_all(self, kind: Kind, namespace: str = "", **selectors: str) -> list[Object]:
+    async def list_all(self, kind: Kind, namespace: str = "", **selectors: str) -> Sequence[Object]:
         """Every object of a collection, page by page."""
-        items: list[Object] = []
+        items: Sequence[Object] = ()
         token = ""
         while True:
             page = await self.list(kind, namespace, limit=500, continue_token=token, **selectors)
-            items += page.items
+            items = [*items, *page.items]
             token = page.continue_token
             if not token:
                 return items
@@ -153,10 +153,8 @@ class HttpApi:
             "fieldSelector": field_selector,
             "timeoutSeconds": str(max(1, round(timeout_s))) if timeout_s else "",
         }
-        timeout = aiohttp.ClientTimeout(
-            total=None, connect=CONNECT_TIMEOUT_S, sock_read=WATCH_SILENCE_S
-        )
-        async for line in self.stream_lines(kind.path(namespace), query=query, timeout=timeout):
+        lines = self.stream_lines(kind.path(namespace), query=query, silence_s=WATCH_SILENCE_S)
+        async for line in lines:
             event = msgspec.json.decode(line)
             if event["type"] == "ERROR":
                 raise ApiError.from_status(event["object"])
@@ -246,11 +244,11 @@ class HttpApi:
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        timeout: aiohttp.ClientTimeout | None = None,
+        silence_s: float | None = None,
     ) -> AsyncIterator[bytes]:
         """GET a stream and yield its lines without their ends, of any length."""
         rest = b""
-        async for chunk in self.stream(path, query=query, timeout=timeout):
+        async for chunk in self.stream(path, query=query, silence_s=silence_s):
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 yield line
@@ -262,10 +260,10 @@ class HttpApi:
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        timeout: aiohttp.ClientTimeout | None = None,
+        silence_s: float | None = None,
     ) -> AsyncIterator[bytes]:
-        """GET a stream and yield its bytes as they come (a watch, a log)."""
-        timeout = timeout or aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT_S)
+        """GET a stream and yield its bytes as they come; ends when `silence_s` brought nothing."""
+        timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT_S, sock_read=silence_s)
         headers = {"Accept": "application/json, */*", **self.connection.authorization()}
         try:
             async with self._open.get(
