@@ -29,8 +29,16 @@ NODE = "node"
 """Name of the trainer's replicated job and of its main container."""
 LAUNCHER = "launcher"
 
+TRAINER_PORT = 29500
+"""Where rank 0 of a job listens for the others."""
+
 SNAPSHOT_SUFFIX = "-runtime-snapshot"
 SNAPSHOT_KEY = "runtime"
+
+INITIALIZER_VOLUME = "initializer"
+"""Volume that initializer steps must mount."""
+STORAGE_URI = "STORAGE_URI"
+"""Variable that tells an initializer what to fetch."""
 
 JOBSET_NAME_LABEL = "jobset.sigs.k8s.io/jobset-name"
 JOBSET_UID_LABEL = "jobset.sigs.k8s.io/jobset-uid"
@@ -54,3 +62,6 @@ OWN_CONDITION_PREFIX = "trainwright.dev/"
 
 LAPTOP_NODE_NAME = "laptop"
 """`spec.nodeName` of the embedded plane's one node."""
+
+WORKING_DIR_ANNOTATION = "trainwright.dev/working-dir"
+"""Where the job was submitted from: the laptop's processes start there unless they say otherwise."""

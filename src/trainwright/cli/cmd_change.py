@@ -1,0 +1,80 @@
+"""`stop`, `resume`, `rm`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trainwright.cli.exits import Exit, run_command
+
+if TYPE_CHECKING:
+    from trainwright.cli.options import JobName, Kubeconfig, Namespace, Timeout
+
+MANAGER = "trainwright-cli"
+
+
+def stop(name: JobName, namespace: Namespace = "", kubeconfig: Kubeconfig = None) -> None:
+    """Suspend a job: its Pods end, the job stays and `resume` starts it again."""
+    _set_suspend(name, namespace, kubeconfig, suspend=True)
+
+
+def resume(name: JobName, namespace: Namespace = "", kubeconfig: Kubeconfig = None) -> None:
+    """Start a suspended job again."""
+    _set_suspend(name, namespace, kubeconfig, suspend=False)
+
+
+def _set_suspend(name: str, namespace: str, kubeconfig: Kubeconfig, *, suspend: bool) -> None:
+    async def main() -> None:
+        from trainwright.api.kinds import TRAINJOB
+        from trainwright.cli.connection import connect
+        from trainwright.cli.jobs import read_job
+        from trainwright.machinery.api import PatchType
+
+        async with connect(kubeconfig) as api:
+            where = namespace or api.connection.namespace
+            await read_job(api, where, name)  # names close ones when there is none
+            await api.patch(
+                TRAINJOB,
+                where,
+                name,
+                {"spec": {"suspend": suspend}},
+                type=PatchType.MERGE,
+                field_manager=MANAGER,
+            )
+        print(f"TrainJob {where}/{name} is {'being suspended' if suspend else 'resumed'}")
+
+    run_command(main)
+
+
+def rm(
+    names: Annotated[list[str], typer.Argument(help="Names of TrainJobs.", show_default=False)],
+    namespace: Namespace = "",
+    timeout: Timeout = 60,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="Do not wait until all is gone.")
+    ] = False,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Delete jobs and everything they made, and wait until it is gone."""
+
+    async def main() -> Exit:
+        from trainwright.api.kinds import TRAINJOB
+        from trainwright.cli.connection import connect
+        from trainwright.cli.jobs import read_job
+        from trainwright.cli.removal import wait_gone
+
+        async with connect(kubeconfig) as api:
+            where = namespace or api.connection.namespace
+            for name in names:
+                await read_job(api, where, name)
+            for name in names:
+                await api.delete(TRAINJOB, where, name)
+            if not no_wait and not await wait_gone(api, where, names, timeout or 60):
+                print(f"error: not all Pods are gone after {timeout:g} s; they are still ending")
+                return Exit.TIMEOUT
+        for name in names:
+            print(f"TrainJob {where}/{name} deleted")
+        return Exit.OK
+
+    run_command(main)

@@ -1,0 +1,115 @@
+"""`up`, `down`, `status`: the laptop's own control plane."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trainwright.cli.exits import Exit, fail
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        help="Folder of the plane; TRAINWRIGHT_HOME or your data folder by default.",
+        file_okay=False,
+    ),
+]
+
+
+def up(
+    data_dir: DataDir = None,
+    port: Annotated[
+        int, typer.Option(help="Port on 127.0.0.1; 0 takes a free one.", min=0, max=65535)
+    ] = 0,
+    detach: Annotated[
+        bool, typer.Option("--detach", "-d", help="Go on in the background.")
+    ] = False,
+    controllers: Annotated[
+        str,
+        typer.Option(
+            help="Which controllers run: all, or names with commas; -name leaves one out."
+        ),
+    ] = "all",
+    no_node: Annotated[
+        bool, typer.Option("--no-node", help="Run no Pods here: API and controllers only.")
+    ] = False,
+) -> None:
+    """Start the laptop's control plane: API server, controllers and node in one process.
+
+    Examples:
+      trainwright up --detach
+      kubectl --kubeconfig "$(trainwright status --kubeconfig-path)" get trainjobs
+    """
+    from trainwright.base.errors import TrainwrightError
+    from trainwright.plane.home import find_home
+    from trainwright.plane.process import find_plane, start_plane
+
+    home = find_home(os.environ, data_dir)
+    running = find_plane(home)
+    if running is not None:
+        fail(
+            Exit.REFUSED,
+            f"a plane runs on {home.folder} already (process {running.pid}, {running.server}); "
+            "stop it with `trainwright down`, or choose another --data-dir",
+        )
+    arguments = [
+        "--port",
+        str(port),
+        "--controllers",
+        controllers,
+        *(["--no-node"] if no_node else []),
+    ]
+    if detach:
+        try:
+            record = start_plane(home, arguments)
+        except TrainwrightError as error:
+            fail(Exit.REFUSED, str(error))
+        print(f"plane is up at {record.server}")
+        print(f"export KUBECONFIG={home.kubeconfig}")
+        return
+    from trainwright.plane.__main__ import main
+
+    raise typer.Exit(main(["--data-dir", str(home.folder), "--verbose", *arguments]))
+
+
+def down(data_dir: DataDir = None) -> None:
+    """Stop the laptop's control plane and the Pods it runs. Objects stay for the next `up`."""
+    from trainwright.base.errors import TrainwrightError
+    from trainwright.plane.home import find_home
+    from trainwright.plane.process import stop_plane
+
+    home = find_home(os.environ, data_dir)
+    try:
+        stopped = stop_plane(home)
+    except TrainwrightError as error:
+        fail(Exit.REFUSED, str(error))
+    print("plane is down" if stopped else f"no plane was running on {home.folder}")
+
+
+def status(
+    data_dir: DataDir = None,
+    kubeconfig_path: Annotated[
+        bool, typer.Option("--kubeconfig-path", help="Print the path of the kubeconfig only.")
+    ] = False,
+) -> None:
+    """Say whether the plane is up, where, and what it runs. Exit 0 when it is, 1 when not."""
+    from trainwright.plane.home import find_home
+    from trainwright.plane.process import find_plane
+
+    home = find_home(os.environ, data_dir)
+    if kubeconfig_path:
+        print(home.kubeconfig)
+        return
+    record = find_plane(home)
+    if record is None:
+        print(f"plane      down ({home.folder})")
+        raise typer.Exit(Exit.JOB_FAILED)
+    print(f"plane      up, process {record.pid}, version {record.version}")
+    print(f"server     {record.server}")
+    print(f"data       {home.folder}")
+    print(f"kubeconfig {home.kubeconfig}")
+    print(f"isolation  {record.isolation}")

@@ -1,0 +1,146 @@
+"""Reading a TrainJob together with what belongs to it, and one honest word for how it is."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trainwright.api.kinds import JOBSET, POD, TRAINJOB
+from trainwright.api.wellknown import (
+    ANCESTOR_LABEL,
+    COMPLETION_INDEX_LABEL,
+    JOBSET_NAME_LABEL,
+    REPLICATED_JOB_NAME_LABEL,
+)
+from trainwright.base.errors import NotFound
+from trainwright.base.objects import Object, annotations_of, dig, labels_of, name_of, namespace_of
+from trainwright.core.trainjob.state import JobState, reduce_state
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trainwright.machinery.client import HttpApi
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """One TrainJob, its JobSet (if any) and its Pods."""
+
+    trainjob: Object
+    jobset: Object | None
+    pods: Sequence[Object]
+
+    @property
+    def name(self) -> str:
+        """The TrainJob's name."""
+        return name_of(self.trainjob)
+
+    @property
+    def state(self) -> JobState:
+        """The honest state, with its reason."""
+        return reduce_state(self.trainjob, self.jobset, self.pods)
+
+    @property
+    def nodes(self) -> str:
+        """Ready (or finished) trainer nodes of those wanted, such as `2/2`."""
+        trainers = [pod for pod in self.pods if is_trainer(pod)]
+        wanted = sum(
+            int(dig(job, "template", "spec", "parallelism", default=1))
+            for job in dig(self.jobset or {}, "spec", "replicatedJobs", default=[])
+            if dig(job, "template", "metadata", "labels", ANCESTOR_LABEL) == "trainer"
+        )
+        if not wanted:
+            wanted = dig(self.trainjob, "spec", "trainer", "numNodes", default=len(trainers))
+        here = sum(dig(pod, "status", "phase") in {"Running", "Succeeded"} for pod in trainers)
+        return f"{here}/{wanted}"
+
+    @property
+    def progress(self) -> str:
+        """`status.trainerStatus.progressPercentage`, or nothing."""
+        percentage = dig(self.trainjob, "status", "trainerStatus", "progressPercentage")
+        return "" if percentage is None else f"{percentage}%"
+
+    @property
+    def restarts(self) -> int:
+        """How often the whole set of Pods was started again."""
+        return int(dig(self.jobset or {}, "status", "restarts", default=0))
+
+    @property
+    def runtime(self) -> str:
+        """The runtime that the TrainJob names."""
+        return str(dig(self.trainjob, "spec", "runtimeRef", "name", default=""))
+
+
+def is_trainer(pod: Object) -> bool:
+    """Whether the Pod trains (and is no initializer)."""
+    ancestor = labels_of(pod).get(ANCESTOR_LABEL)
+    return (
+        ancestor == "trainer"
+        if ancestor
+        else labels_of(pod).get(REPLICATED_JOB_NAME_LABEL) == "node"
+    )
+
+
+def rank_of(pod: Object) -> int:
+    """The Pod's completion index."""
+    labels, annotations = labels_of(pod), annotations_of(pod)
+    return int(labels.get(COMPLETION_INDEX_LABEL) or annotations.get(COMPLETION_INDEX_LABEL) or 0)
+
+
+def prefix_of(pod: Object) -> str:
+    """`node/3`: the replicated job and the Pod's index in it."""
+    role = labels_of(pod).get(REPLICATED_JOB_NAME_LABEL) or name_of(pod)
+    return f"{role}/{rank_of(pod)}"
+
+
+async def read_job(api: HttpApi, namespace: str, name: str) -> JobView:
+    """One TrainJob with its JobSet and Pods.
+
+    Raises:
+        NotFound: naming TrainJobs that are there.
+    """
+    try:
+        trainjob = await api.get(TRAINJOB, namespace, name)
+    except NotFound as error:
+        raise NotFound(await _describe_missing(api, namespace, name)) from error
+    jobset, pods = await asyncio.gather(
+        _get_or_none(api, namespace, name),
+        api.list_all(POD, namespace, label_selector=f"{JOBSET_NAME_LABEL}={name}"),
+    )
+    return JobView(trainjob, jobset, pods)
+
+
+async def read_jobs(api: HttpApi, namespace: str) -> Sequence[JobView]:
+    """Every TrainJob of a namespace (all when ""), with JobSets and Pods, oldest first."""
+    trainjobs, jobsets, pods = await asyncio.gather(
+        api.list_all(TRAINJOB, namespace),
+        api.list_all(JOBSET, namespace),
+        api.list_all(POD, namespace, label_selector=JOBSET_NAME_LABEL),
+    )
+    sets = {(namespace_of(jobset), name_of(jobset)): jobset for jobset in jobsets}
+    by_job: dict[tuple[str, str], list[Object]] = {}
+    for pod in pods:
+        key = (namespace_of(pod), labels_of(pod)[JOBSET_NAME_LABEL])
+        by_job.setdefault(key, []).append(pod)
+    views = [
+        JobView(job, sets.get(key := (namespace_of(job), name_of(job))), by_job.get(key, []))
+        for job in trainjobs
+    ]
+    return sorted(views, key=lambda view: dig(view.trainjob, "metadata", "creationTimestamp"))
+
+
+async def _get_or_none(api: HttpApi, namespace: str, name: str) -> Object | None:
+    try:
+        return await api.get(JOBSET, namespace, name)
+    except NotFound:
+        return None
+
+
+async def _describe_missing(api: HttpApi, namespace: str, name: str) -> str:
+    import difflib
+
+    names = [name_of(job) for job in await api.list_all(TRAINJOB, namespace)]
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f'; did you mean "{close[0]}"?' if close else "; `trainwright ls` lists them"
+    return f'TrainJob "{name}" not found in namespace "{namespace}"{hint}'

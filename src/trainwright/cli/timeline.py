@@ -1,0 +1,54 @@
+"""The events of a job and of everything it made, as one time-line."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from trainwright.api.kinds import EVENT_V1, JOB, POD
+from trainwright.api.wellknown import JOBSET_NAME_LABEL
+from trainwright.base.objects import Object, dig, name_of, uid_of
+from trainwright.cli.exits import Exit
+from trainwright.cli.jobs import read_job
+
+if TYPE_CHECKING:
+    from trainwright.machinery.client import HttpApi
+
+
+async def print_timeline(api: HttpApi, namespace: str, name: str) -> Exit:
+    """Print each event once, oldest first."""
+    view = await read_job(api, namespace, name)
+    selector = f"{JOBSET_NAME_LABEL}={name}"
+    jobs, found = await asyncio.gather(
+        api.list_all(JOB, namespace, label_selector=selector), api.list_all(EVENT_V1, namespace)
+    )
+    pods = await api.list_all(POD, namespace, label_selector=selector)
+    members = [view.trainjob, *([view.jobset] if view.jobset else []), *jobs, *pods]
+    uids = {uid_of(member) for member in members}
+    names = {(member.get("kind"), name_of(member)) for member in members}
+    ours = [event for event in found if _is_about(event, uids, names)]
+    for event in sorted(ours, key=_moment):
+        count = dig(event, "series", "count") or event.get("deprecatedCount") or 1
+        times = f" (x{count})" if count > 1 else ""
+        regarding = event.get("regarding") or {}
+        print(
+            f"{_moment(event)[:19]}  {event.get('type', ''):7}  "
+            f"{regarding.get('kind', '')}/{regarding.get('name', '')}  {event.get('reason', '')}{times}: "
+            f"{event.get('note', '')}"
+        )
+    return Exit.OK
+
+
+def _is_about(event: Object, uids: set[str], names: set[tuple[str | None, str]]) -> bool:
+    regarding = event.get("regarding") or {}
+    return regarding.get("uid") in uids or (
+        not regarding.get("uid") and (regarding.get("kind"), regarding.get("name")) in names
+    )
+
+
+def _moment(event: Object) -> str:
+    return str(
+        event.get("eventTime")
+        or event.get("deprecatedFirstTimestamp")
+        or dig(event, "metadata", "creationTimestamp", default="")
+    )
