@@ -78,7 +78,8 @@ class FieldError:
         return f"{phrase}: {self.detail}" if self.detail else phrase
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.message}"
+        """`path: message`; the bare detail when the finding is about no field at all."""
+        return f"{self.path}: {self.message}" if self.path else self.detail or self.message
 
     def to_cause(self) -> dict[str, Any]:
         """The entry of a Status' `details.causes`."""

@@ -61,4 +61,29 @@ CODES: Mapping[str, Code] = {
         meaning="The runtime that spec.runtimeRef names does not exist.",
         next_step="name one that `trainwright runtimes` lists, or create it",
     ),
+    "SnapshotInvalid": Code(
+        severity="error",
+        meaning="The ConfigMap with the snapshot of the runtime is not one that this TrainJob took.",
+        next_step="delete or rename that ConfigMap; a new snapshot is taken then",
+    ),
+    "JobSetForeign": Code(
+        severity="error",
+        meaning="A JobSet of the TrainJob's name belongs to somebody else, so it is left alone.",
+        next_step="delete that JobSet, or give the TrainJob another name",
+    ),
+    "PolicyNotSupported": Code(
+        severity="error",
+        meaning="The runtime has a policy that no plugin here serves.",
+        next_step="use a runtime with the torch policy or with mlPolicy.numNodes alone",
+    ),
+    "ObjectsNotBuilt": Code(
+        severity="error",
+        meaning="The TrainJob's objects could not be built from its runtime.",
+        next_step="correct the field that the message names, and create the TrainJob again",
+    ),
+    "ObjectsRefused": Code(
+        severity="error",
+        meaning="The API server refused an object that the TrainJob needs.",
+        next_step="remove the cause that the API server names; the TrainJob goes on by itself",
+    ),
 }

@@ -1,0 +1,3 @@
+"""The JobSet plugin: the one renderer that knows JobSet."""
+
+from __future__ import annotations

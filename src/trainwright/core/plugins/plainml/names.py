@@ -1,0 +1,5 @@
+"""ML policies that count nodes and set variables by themselves."""
+
+from __future__ import annotations
+
+SELF_SUFFICIENT = ("torch", "mpi", "jax")

@@ -1,0 +1,3 @@
+"""The Torch plugin: rendezvous variables for torchrun."""
+
+from __future__ import annotations
