@@ -1,0 +1,20 @@
+"""The rows, by the names that the command line knows."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from benchmarks.measure import Figure
+from benchmarks.rows import idle, imports, jobs, launch, overhead, server, start
+
+Row = Callable[[bool], Awaitable[Sequence[Figure]]]
+
+ROWS: Mapping[str, Row] = {
+    "imports": imports.measure,
+    "start": start.measure,
+    "launch": launch.measure,
+    "overhead": overhead.measure,
+    "jobs": jobs.measure,
+    "server": server.measure,
+    "idle": idle.measure,
+}
