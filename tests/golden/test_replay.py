@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from trainwright.api.conditions import TRAINJOB_REPORTER
+from trainwright.api.conditions import TRAINJOB_CONTROLLER_NAME
 from trainwright.api.kinds import (
     CLUSTER_TRAINING_RUNTIME,
     JOBSET,
@@ -126,7 +126,7 @@ class Replay:
         )
         plan = plan_trainjob(observed, DEFAULT_SETTINGS, NOW)
         self.events |= {
-            f"{event.type} {event.reason} {event.action} {TRAINJOB_REPORTER}"
+            f"{event.type} {event.reason} {event.action} {TRAINJOB_CONTROLLER_NAME}"
             for event in plan.events
         }
         stored = dict(trainjob)

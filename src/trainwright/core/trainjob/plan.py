@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from trainwright.api import conditions as names
+from trainwright.api.conditions import MAX_NOTED_ERROR_CHARACTERS
 from trainwright.api.kinds import CONFIG_MAP, JOBSET, TRAINJOB
 from trainwright.api.trainjob import TrainingRuntime, TrainJob, parse_runtime, parse_trainjob
 from trainwright.api.wellknown import TTL_ANNOTATION
@@ -32,6 +32,7 @@ from trainwright.base.times import parse_time
 from trainwright.core.findings import Finding
 from trainwright.core.plan import Action, Apply, Delete, Event, Patch, Plan, build_status_patch
 from trainwright.core.plugins import find_unsupported_policies
+from trainwright.core.trainjob import names
 from trainwright.core.trainjob.build import build_job, build_objects
 from trainwright.core.trainjob.runtime import (
     SnapshotInvalid,
@@ -53,8 +54,6 @@ if TYPE_CHECKING:
 
     from trainwright.core.trainjob.settings import TrainJobSettings
 
-MAX_NOTE_CHARACTERS = 950
-"""Errors are cut here in events, as upstream does."""
 MIN_REQUEUE_S = 1.0
 LEFT_OVER_RETRY_S = 1.0
 """How soon to look again whether the garbage collector has removed a predecessor's objects."""
@@ -354,8 +353,8 @@ def _plan_blocked(trainjob: Object, status: Object | None, finding: Finding, now
         condition["lastTransitionTime"] = before.get("lastTransitionTime")
     status["conditions"] = [*kept, condition]
     text = str(finding)
-    if len(text) > MAX_NOTE_CHARACTERS:
-        text = text[:MAX_NOTE_CHARACTERS] + " ..."
+    if len(text) > MAX_NOTED_ERROR_CHARACTERS:
+        text = text[:MAX_NOTED_ERROR_CHARACTERS] + " ..."
     note = names.EVENT_RESOURCES_FAILED_NOTE + text
     event = Event(type="Warning", reason=names.EVENT_RESOURCES_FAILED, note=note)
     return Plan(status=_status(trainjob, status), events=(event,), error=str(finding))

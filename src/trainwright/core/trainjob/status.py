@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from trainwright.api import conditions as names
 from trainwright.base.objects import Object, ObjectView, dig, find_condition, is_condition_true
 from trainwright.base.times import render_time
+from trainwright.core.trainjob import names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
 _COUNTS = ("ready", "succeeded", "failed", "active", "suspended")
-_TERMINAL = ((names.JOBSET_COMPLETED, names.COMPLETE), (names.JOBSET_FAILED, names.FAILED))
-"""Conditions of a JobSet that end it, and what they are called on the TrainJob."""
 _COPIED = ("status", "reason", "message", "lastTransitionTime", "observedGeneration")
 
 Conditions = tuple[Object, ...]
@@ -117,7 +115,7 @@ def _reduce_suspended(trainjob: Object, conditions: Conditions, now: datetime) -
 
 
 def _reduce_terminal(jobset: Object, conditions: Conditions) -> Conditions:
-    for theirs, ours in _TERMINAL:
+    for theirs, ours in names.TERMINAL:
         condition = find_condition(jobset, theirs)
         if condition is not None and condition.get("status") == "True":
             copied = {key: condition[key] for key in _COPIED if key in condition}
