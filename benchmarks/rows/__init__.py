@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 
 from benchmarks.measure import Figure
 from benchmarks.rows import idle, imports, jobs, launch, overhead, server, start
 
-Row = Callable[[bool], Awaitable[Sequence[Figure]]]
+Row = Callable[[bool], Coroutine[None, None, Sequence[Figure]]]
 
 ROWS: Mapping[str, Row] = {
     "imports": imports.measure,
