@@ -1,0 +1,40 @@
+"""The Status errors that the HTTP door itself gives for query options and bodies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trainwright.base.errors import FieldError, Forbidden, Invalid, NotFound, render_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trainwright.api.kinds import Kind
+
+
+def refuse_options(
+    options_kind: str, errors: Sequence[FieldError], group: str = "meta.k8s.io"
+) -> Invalid:
+    """422 for query options such as `dryRun=Some`."""
+    details = {
+        "group": group,
+        "kind": options_kind,
+        "causes": [error.to_cause() for error in errors],
+    }
+    message = f'{options_kind}.{group} "" is invalid: {render_errors(errors)}'
+    return Invalid(message, details=details)
+
+
+def refuse_access(kind: Kind, name: str, why: str) -> Forbidden:
+    """403 for an object or resource that this user may not touch."""
+    subject = f'{kind.resource} "{name}"' if name else kind.resource
+    details = {"name": name, "group": kind.group, "kind": kind.plural}
+    return Forbidden(
+        f"{subject} is forbidden: {why}",
+        details={key: value for key, value in details.items() if value},
+    )
+
+
+def refuse_path() -> NotFound:
+    """404 for a path that names nothing."""
+    return NotFound("the server could not find the requested resource")
