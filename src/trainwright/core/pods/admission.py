@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trainwright.api import kinds
+from trainwright.base.errors import FieldError, Reason
 from trainwright.base.objects import dig
 from trainwright.core.admission import Verdict
 from trainwright.core.pods.defaults import (
@@ -46,9 +47,20 @@ def default_pod(request: Request) -> Object:
 
 def validate_pod(request: Request) -> Verdict:
     """The verdict of `find_pod_errors` for the server."""
-    if request.subresource == "status":
+    if request.subresource:
         return Verdict()
-    return Verdict(errors=find_pod_errors(request.new, request.old))
+    errors = find_pod_errors(request.new, request.old)
+    if request.old is None:
+        errors += _find_priority_errors(request)
+    return Verdict(errors=errors)
+
+
+def _find_priority_errors(request: Request) -> list[FieldError]:
+    name = str(dig(request.new, "spec", "priorityClassName", default=""))
+    if not name or name in _SYSTEM_PRIORITIES or request.lookup(kinds.PRIORITY_CLASS, "", name):
+        return []
+    detail = f"no PriorityClass with name {name} was found"
+    return [FieldError(Reason.FORBIDDEN, "spec.priorityClassName", detail=detail)]
 
 
 def _admit(request: Request, spec: Object) -> Object:
