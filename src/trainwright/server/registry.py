@@ -1,42 +1,84 @@
-"""The one way to read and write objects: every door (HTTP, in-process) and every kind goes through it."""
+"""The one way to read and write objects: every door and every kind goes through it."""
 
 from __future__ import annotations
 
+import asyncio
+import random
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from trainwright.api import kinds
+from trainwright.api.crds import build_all_crds
+from trainwright.api.kinds import Kind, find_kind
+from trainwright.api.schemas.registry import schema_of
+from trainwright.base.errors import (
+    ApiError,
+    BadRequest,
+    FieldError,
+    Gone,
+    InternalError,
+    LocalRunError,
+    NotFound,
+    Reason,
+    RequestTooLarge,
+)
+from trainwright.base.objects import Object, dig, is_deleting, name_of, uid_of
+from trainwright.base.times import render_time
+from trainwright.core.admission import build_admission
+from trainwright.machinery.api import DeleteOptions, PatchType, WatchType
+from trainwright.server import ownership, patching, refusals
+from trainwright.server.crd_registry import ServedTable, build_served_builtins, establish
+from trainwright.server.decoded_objects import DecodedObjects
+from trainwright.server.deletion import (
+    CRD_CLEANUP_FINALIZER,
+    check_preconditions,
+    is_released,
+    plan_deletion,
+)
+from trainwright.server.key_locks import KeyLocks
+from trainwright.server.listing import (
+    Selection,
+    list_page,
+    parse_revision,
+    parse_selection,
+    refuse_options,
+    too_large,
+)
+from trainwright.server.pipeline import Pipeline, Writing, is_same
+from trainwright.server.requests import (
+    ListOptions,
+    RawEvent,
+    ServedKind,
+    Warnings,
+    WatchOptions,
+    WriteOptions,
+    Written,
+)
+from trainwright.server.store import Change, Committed, Store
+from trainwright.server.stored import Stored, StoredPage, build_stored
+from trainwright.server.views import from_view, to_view, view_page, view_stored
+from trainwright.server.watchhub import INITIAL_EVENTS_END, Filter, History, Watch, WatchHub
+
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from trainwright.api.kinds import Kind
-    from trainwright.base.objects import Json, Object
+    from trainwright.base.objects import Json
     from trainwright.base.times import Clock
-    from trainwright.machinery.api import DeleteOptions, PatchType
-    from trainwright.server.requests import (
-        ListOptions,
-        RawEvent,
-        ServedKind,
-        WatchOptions,
-        WriteOptions,
-        Written,
-    )
-    from trainwright.server.stored import Stored, StoredPage
+    from trainwright.core.admission import Admission
 
+__all__ = ["Registry", "Watch"]
 
-class Watch:
-    """One open watch. Iterate `batches()`; `close()` when the client is gone."""
-
-    def batches(self) -> AsyncIterator[Sequence[RawEvent]]:
-        """Events in commit order, everything that is ready at once in one batch.
-
-        Ends cleanly at the time limit, on `close`, and when the reader was too slow; raises Gone
-        only from `Registry.watch` itself, never here.
-        """
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Stop; a pending `batches()` ends."""
-        raise NotImplementedError
+MAX_OBJECT_BYTES = 3 * 512 * 1024
+"""As etcd limits it: an object that a real cluster would not keep is not kept here either."""
+FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+OWN_MANAGER = "trainwright-server"
+_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+_MAX_GENERATED_BASE = 58
+_GENERATE_ATTEMPTS = 8
+_FUTURE_WAIT_S = 3.0
+_CRD_RESOURCE = kinds.CUSTOM_RESOURCE_DEFINITION.resource
 
 
 class Registry:
@@ -46,43 +88,187 @@ class Registry:
     to one event loop.
     """
 
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        served: ServedTable,
+        admission: Mapping[Kind, Admission],
+        history: History | None = None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._served = served
+        self._pipeline = Pipeline(admission, self.lookup)
+        self._hub = WatchHub(history or History(store.revision))
+        self._locks = KeyLocks()
+        self._decoded = DecodedObjects()
+        self._submitted: dict[tuple[str, str, str], Object] = {}
+        self._kinds_changed: list[Callable[[], None]] = []
+        self._progress = asyncio.Event()
+        self._handlers: dict[str, list[Callable[[Committed], None]]] = {}
+        self._cleanups: set[asyncio.Task[None]] = set()
+        store.listen(self._on_commit)
+
     @classmethod
-    async def open(cls, folder: Path, clock: Clock) -> Registry:
+    async def open(
+        cls,
+        folder: Path,
+        clock: Clock,
+        *,
+        admission: Mapping[Kind, Admission] | None = None,
+        history: History | None = None,
+    ) -> Registry:
         """Open (or make) the store in `folder` and register every kind we know.
 
         Raises:
             LocalRunError: another process has the folder, or the schema is newer than we are.
         """
-        raise NotImplementedError
+        store = await Store.open(folder)
+        served = ServedTable(build_served_builtins(schema_of))
+        registry = cls(
+            store,
+            clock,
+            served=served,
+            admission=build_admission() if admission is None else admission,
+            history=history,
+        )
+        try:
+            store.load(registry._resolve)
+            await registry._ensure_first_objects()
+        except BaseException as error:
+            await store.close()
+            if isinstance(error, ApiError):
+                raise LocalRunError(f"{folder}: cannot prepare the store: {error}") from error
+            raise
+        return registry
+
+    def _resolve(self, resource: str, data: bytes) -> Kind:
+        """The kind of a stored object; CRDs come first and say what the rest is."""
+        if resource == _CRD_RESOURCE:
+            self._served.put(msgspec.json.decode(data))
+        head = msgspec.json.decode(data, type=_TypeMeta)
+        known = find_kind(head.api_version, head.kind)
+        if known is not None:
+            return known
+        found = next(
+            (
+                s.kind
+                for s in self._served.all()
+                if (s.kind.api_version, s.kind.kind) == (head.api_version, head.kind)
+            ),
+            None,
+        )
+        if found is None:
+            raise InternalError(f"no CRD for the stored {head.kind} of {head.api_version}")
+        return found
+
+    async def _ensure_first_objects(self) -> None:
+        options = WriteOptions(field_manager=OWN_MANAGER)
+        for crd in build_all_crds():
+            stored = self._find(kinds.CUSTOM_RESOURCE_DEFINITION, "", name_of(crd))
+            if stored is None:
+                await self.create(kinds.CUSTOM_RESOURCE_DEFINITION, "", crd, options)
+            elif stored.decode()["spec"] != crd["spec"]:
+                name = name_of(crd)
+                await self.replace(kinds.CUSTOM_RESOURCE_DEFINITION, "", name, crd, options)
+        for name in FIRST_NAMESPACES:
+            if self._find(kinds.NAMESPACE, "", name) is None:
+                await self.create(kinds.NAMESPACE, "", {"metadata": {"name": name}}, options)
 
     async def close(self) -> None:
         """Finish pending writes, end watches, close the store."""
-        raise NotImplementedError
+        for task in tuple(self._cleanups):
+            task.cancel()
+        self._hub.close()
+        await self._store.close()
+
+    # Reading
 
     @property
     def resource_version(self) -> str:
         """The newest committed resourceVersion of the whole server."""
-        raise NotImplementedError
+        return str(self._store.revision)
 
     def served_kinds(self) -> Sequence[ServedKind]:
         """Every kind served now, built-in ones first."""
-        raise NotImplementedError
+        return self._served.all()
 
     def find_served(self, group: str, version: str, plural: str) -> ServedKind | None:
         """The kind behind a REST path."""
-        raise NotImplementedError
+        return self._served.find(group, version, plural)
 
     def on_kinds_changed(self, callback: Callable[[], None]) -> None:
         """Call `callback` whenever `served_kinds` changed (a CRD came or went): drop caches."""
-        raise NotImplementedError
+        self._kinds_changed.append(callback)
+
+    def subscribe(self, kind: Kind, handler: Callable[[Committed], None]) -> None:
+        """Call `handler` for each change of the kind, in commit order; it must not block."""
+        self._handlers.setdefault(kind.resource, []).append(handler)
+
+    def lookup(self, kind: Kind, namespace: str, name: str) -> Object | None:
+        """The committed object or None, as admission rules read it. Never edit it."""
+        stored = self._find(kind, namespace, name)
+        return None if stored is None else self.decoded(stored)
+
+    def decoded(self, stored: Stored) -> Object:
+        """The object, shared with everybody who asks: never edit it."""
+        return self._decoded.get(stored)
+
+    def candidates(
+        self,
+        kind: Kind,
+        namespace: str = "",
+        *,
+        labels: Mapping[str, str] | None = None,
+        owner_uid: str = "",
+    ) -> Iterable[Stored]:
+        """Objects with all `labels` and an owner of that uid, by index where there is one."""
+        index = self._store.index(kind.resource)
+        wanted = labels or {}
+        found = index.find(wanted, owner_uid=owner_uid)
+        for stored in index.all(namespace) if found is None else found:
+            if namespace and stored.namespace != namespace:
+                continue
+            if owner_uid and owner_uid not in stored.owners:
+                continue
+            if all(stored.labels.get(key) == value for key, value in wanted.items()):
+                yield stored
+
+    def count(self, kind: Kind, namespace: str = "") -> int:
+        """How many objects there are."""
+        return self._store.index(kind.resource).count(namespace)
 
     def get(self, kind: Kind, namespace: str, name: str) -> Stored:
         """The committed object; NotFound."""
-        raise NotImplementedError
+        served = self._of(kind)
+        stored = self._find(served.storage or kind, namespace, name)
+        if stored is None:
+            raise refusals.not_found(kind, name)
+        return view_stored(served, stored)
 
     def list(self, kind: Kind, namespace: str, options: ListOptions) -> StoredPage:
         """One page, sorted by namespace and name; `namespace=""` means all."""
-        raise NotImplementedError
+        served = self._of(kind)
+        resource = (served.storage or kind).resource
+        page = list_page(
+            self._store.index(resource),
+            namespace,
+            options,
+            selection=self._selection(served, options.label_selector, options.field_selector),
+            history=self._hub.history,
+            current=self._store.revision,
+            resource=resource,
+        )
+        return view_page(served, page)
+
+    def _selection(self, served: ServedKind, labels: str, fields: str) -> Selection:
+        if served.storage is None:
+            return parse_selection(served, labels, fields, self.decoded)
+        return parse_selection(
+            served, labels, fields, lambda stored: view_stored(served, stored).decode()
+        )
 
     async def wait_for_revision(self, resource_version: str) -> None:
         """Wait shortly until `resource_version` is reached.
@@ -90,7 +276,14 @@ class Registry:
         Raises:
             Timeout: 504 with cause ResourceVersionTooLarge. BadRequest: not a number.
         """
-        raise NotImplementedError
+        wanted = parse_revision(resource_version)
+        try:
+            async with asyncio.timeout(_FUTURE_WAIT_S):
+                while self._store.revision < wanted:
+                    self._progress.clear()
+                    await self._progress.wait()
+        except TimeoutError:
+            raise too_large(wanted, self._store.revision) from None
 
     def watch(self, kind: Kind, namespace: str, options: WatchOptions) -> Watch:
         """Start a watch; events from now on are kept for it at once.
@@ -98,13 +291,101 @@ class Registry:
         Raises:
             Gone: history does not reach back to `resource_version`. Invalid: bad combination.
         """
-        raise NotImplementedError
+        served = self._of(kind)
+        _check_watch_options(options)
+        storage = served.storage or kind
+        selection = self._selection(served, options.label_selector, options.field_selector)
+        wanted = Filter(
+            resource=storage.resource,
+            namespace=namespace,
+            matches=None if selection.is_everything else selection.matches,
+            view=(lambda stored: view_stored(served, stored)) if served.storage else None,
+        )
+        initial = self._initial_events(served, wanted, options)
+        timeout_s = options.timeout_s
+        watch = self._hub.open(
+            wanted,
+            timeout_s=random.uniform(1800, 3600) if timeout_s is None else timeout_s,  # noqa: S311 - spreads reconnects
+            bookmark=_bookmarks(kind) if options.allow_bookmarks else None,
+        )
+        watch.start_with(initial)
+        return watch
+
+    def _initial_events(
+        self, served: ServedKind, wanted: Filter, options: WatchOptions
+    ) -> Sequence[RawEvent]:
+        revision = parse_revision(options.resource_version)
+        listed = options.send_initial_events
+        if listed is None:
+            listed = revision == 0
+        if not listed:
+            if revision > self._store.revision:
+                raise Gone(
+                    f"resource version {revision} lies in the future ({self._store.revision}); "
+                    "list again"
+                )
+            since = self._hub.history.since(revision, wanted.resource) if revision else ()
+            events = (wanted.select(change) for change in since)
+            return [event for event in events if event is not None]
+        if revision > self._store.revision:
+            raise too_large(revision, self._store.revision)
+        page = self.list(
+            served.kind,
+            wanted.namespace,
+            ListOptions(
+                label_selector=options.label_selector, field_selector=options.field_selector
+            ),
+        )
+        added = [RawEvent(WatchType.ADDED, s.data, s.revision, s) for s in page.items]
+        if options.send_initial_events:
+            current = self._store.revision
+            data = _bookmarks(served.kind)(current, True)
+            added.append(RawEvent(WatchType.BOOKMARK, data, current))
+        return added
+
+    # Writing
 
     async def create(
         self, kind: Kind, namespace: str, obj: Object, options: WriteOptions
     ) -> Written:
         """POST. `namespace` is the URL's; the body's must be equal or absent. Takes over `obj`."""
-        raise NotImplementedError
+        writing = self._begin(kind, options)
+        namespace = namespace if kind.namespaced else ""
+        obj = from_view(kind, writing.kind, patching.check_body(writing, namespace, obj))
+        metadata = obj["metadata"]
+        if metadata.get("name"):
+            return await self._create_named(writing, namespace, obj)
+        base = metadata.get("generateName")
+        if not base:
+            error = FieldError(
+                Reason.REQUIRED, "metadata.name", detail="name or generateName is required"
+            )
+            raise refusals.invalid(kind, "", [error])
+        for _ in range(_GENERATE_ATTEMPTS):
+            suffix = "".join(random.choices(_SUFFIX_LETTERS, k=5))  # noqa: S311 - a name, no secret
+            name = str(base)[:_MAX_GENERATED_BASE] + suffix
+            candidate = {**obj, "metadata": {**metadata, "name": name}}
+            if self._find(writing.kind, namespace, name) is None:
+                return await self._create_named(writing, namespace, candidate)
+        raise refusals.already_exists(
+            kind, str(base), "the server was not able to generate a unique name for the object"
+        )
+
+    async def _create_named(self, writing: Writing, namespace: str, obj: Object) -> Written:
+        kind = writing.kind
+        name = name_of(obj)
+        namespace = namespace if kind.namespaced else ""
+        async with self._locks.hold((kind.resource, namespace, name)):
+            self._check_namespace(kind, namespace, name)
+            obj = self._pipeline.prepare_create(writing, namespace, obj)
+            if self._find(kind, namespace, name) is not None:
+                raise refusals.already_exists(writing.asked, name)
+            if kind == kinds.CUSTOM_RESOURCE_DEFINITION:
+                obj = establish(obj, render_time(writing.now))
+            if kind in kinds.STORED_WITHOUT_EFFECT:
+                writing.warnings.add(f"{kind.plural} are stored, but nothing here acts on them")
+            obj = ownership.track(writing, None, obj)
+            return await self._commit(writing, obj, None)
 
     async def replace(
         self,
@@ -117,7 +398,19 @@ class Registry:
         subresource: str = "",
     ) -> Written:
         """PUT of the object, `status`, or a namespace's `finalize`. Takes over `obj`."""
-        raise NotImplementedError
+        writing = self._begin(kind, options, subresource)
+        namespace = namespace if kind.namespaced else ""
+        obj = from_view(kind, writing.kind, patching.check_body(writing, namespace, obj))
+        if name_of(obj) != name:
+            raise BadRequest(
+                f"the name of the object ({name_of(obj)}) does not match the name on the URL "
+                f"({name})"
+            )
+        async with self._locks.hold((writing.kind.resource, namespace, name)):
+            stored = self._existing(writing, namespace, name)
+            old = self.decoded(stored)
+            patching.check_versions(writing, old, obj, replaces=True)
+            return await self._update(writing, stored, old, obj)
 
     async def patch(
         self,
@@ -131,7 +424,67 @@ class Registry:
         subresource: str = "",
     ) -> Written:
         """PATCH of all four types; `body` is decoded JSON (apply: the decoded YAML). Takes it over."""
-        raise NotImplementedError
+        writing = self._begin(kind, options, subresource)
+        patching.check_patch(writing, type)
+        namespace = namespace if kind.namespaced else ""
+        async with self._locks.hold((writing.kind.resource, namespace, name)):
+            stored = self._find(writing.kind, namespace, name)
+            if type is PatchType.APPLY:
+                return await self._apply(writing, namespace, name, stored, body)
+            if stored is None:
+                raise refusals.not_found(kind, name)
+            old = self.decoded(stored)
+            shown = to_view(kind, old)
+            new = patching.apply_patch(writing, type, shown, body)
+            new = from_view(kind, writing.kind, patching.check_body(writing, namespace, new))
+            if name_of(new) != name:
+                raise BadRequest("the name of the object may not be changed by a patch")
+            patching.check_versions(writing, old, new)
+            return await self._update(writing, stored, old, new)
+
+    async def _apply(
+        self, writing: Writing, namespace: str, name: str, stored: Stored | None, body: Json
+    ) -> Written:
+        kind = writing.asked
+        config = from_view(
+            kind, writing.kind, patching.check_config(writing, namespace, name, body)
+        )
+        uid = dig(config, "metadata", "uid")
+        if stored is None:
+            if writing.subresource:
+                raise refusals.not_found(kind, name)
+            if uid:
+                cause = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                raise refusals.conflict(kind, name, cause)
+            self._check_namespace(writing.kind, namespace, name)
+            config = self._pipeline.prune(writing, config)
+            new = ownership.apply(writing, None, config)
+            managers = new["metadata"].get("managedFields")
+            obj = self._pipeline.prepare_create(writing, namespace, new)
+            obj = ownership.with_managers(obj, managers)
+            if writing.kind == kinds.CUSTOM_RESOURCE_DEFINITION:
+                obj = establish(obj, render_time(writing.now))
+            return await self._commit(writing, obj, None)
+        old = self.decoded(stored)
+        patching.check_versions(writing, old, config)
+        config = self._pipeline.prune(writing, config)
+        new = ownership.apply(writing, old, config)
+        prepared = self._pipeline.prepare_update(writing, old, new)
+        if is_same(old, prepared, managers=True):
+            return Written(
+                stored=view_stored(self._of(kind), stored), warnings=writing.warnings.texts
+            )
+        return await self._commit(writing, prepared, stored)
+
+    async def _update(self, writing: Writing, stored: Stored, old: Object, new: Object) -> Written:
+        new = self._pipeline.prepare_update(writing, old, new)
+        if writing.kind == kinds.CUSTOM_RESOURCE_DEFINITION and not writing.subresource:
+            new = establish(new, render_time(writing.now))
+        if is_same(old, new, managers=False):
+            seen = view_stored(self._of(writing.asked), stored)
+            return Written(stored=seen, warnings=writing.warnings.texts)
+        new = ownership.track(writing, old, new)
+        return await self._commit(writing, new, stored)
 
     async def delete(
         self,
@@ -142,7 +495,21 @@ class Registry:
         options: WriteOptions,
     ) -> Written:
         """DELETE; `Written.removed` says whether it went at once."""
-        raise NotImplementedError
+        writing = self._begin(kind, options)
+        namespace = namespace if kind.namespaced else ""
+        async with self._locks.hold((writing.kind.resource, namespace, name)):
+            stored = self._existing(writing, namespace, name)
+            old = self.decoded(stored)
+            check_preconditions(kind, old, delete)
+            if writing.kind == kinds.CUSTOM_RESOURCE_DEFINITION:
+                old = self._hold_for_instances(old)
+            decision = plan_deletion(writing.kind, old, delete, writing.now)
+            for warning in decision.warnings:
+                writing.warnings.add(warning)
+            if decision.obj is None:
+                seen = view_stored(self._of(kind), stored)
+                return Written(stored=seen, warnings=writing.warnings.texts)
+            return await self._commit(writing, decision.obj, stored, remove=decision.remove)
 
     async def delete_collection(
         self,
@@ -153,10 +520,263 @@ class Registry:
         options: WriteOptions,
     ) -> Sequence[Written]:
         """DELETE of a list path, object by object, honouring the selectors."""
-        raise NotImplementedError
+        page = self.list(kind, namespace, which)
+        deletions = (
+            self.delete(kind, stored.namespace, stored.name, delete, options)
+            for stored in page.items
+        )
+        outcomes = await asyncio.gather(*deletions, return_exceptions=True)
+        written = []
+        for outcome in outcomes:
+            if isinstance(outcome, Written):
+                written.append(outcome)
+            elif not isinstance(outcome, NotFound):
+                raise outcome
+        return written
 
     async def bind_pod(
         self, namespace: str, name: str, binding: Object, options: WriteOptions
     ) -> Written:
         """POST pods/binding: set `spec.nodeName` once and the condition PodScheduled."""
-        raise NotImplementedError
+        writing = self._begin(kinds.POD, options, "binding")
+        target = dig(binding, "target", "name", default="")
+        if not target:
+            error = FieldError(Reason.REQUIRED, "target.name")
+            raise refusals.invalid(kinds.POD, name, [error])
+        async with self._locks.hold((kinds.POD.resource, namespace, name)):
+            stored = self._existing(writing, namespace, name)
+            old = self.decoded(stored)
+            bound = dig(old, "spec", "nodeName")
+            if bound:
+                raise refusals.conflict(
+                    kinds.POD, name, f'pod {name} is already assigned to node "{bound}"'
+                )
+            if is_deleting(old):
+                raise refusals.conflict(kinds.POD, name, f"pod {name} is being deleted")
+            new = _bound(old, target, binding, render_time(writing.now))
+            return await self._commit(writing, ownership.track(writing, old, new), stored)
+
+    # Steps of a write
+
+    def _begin(self, kind: Kind, options: WriteOptions, subresource: str = "") -> Writing:
+        served = self._of(kind)
+        if served.storage is not None:
+            served = self._of(served.storage)
+        if subresource and subresource not in served.kind.subresources:
+            raise NotFound("the server could not find the requested resource")
+        ownership.check_manager(options.field_manager)
+        return Writing(
+            served=served,
+            asked=kind,
+            options=options,
+            warnings=Warnings(),
+            now=self._clock.now(),
+            subresource=subresource,
+        )
+
+    def _of(self, kind: Kind) -> ServedKind:
+        served = self._served.of(kind)
+        if served is None:
+            raise NotFound("the server could not find the requested resource")
+        return served
+
+    def _find(self, kind: Kind, namespace: str, name: str) -> Stored | None:
+        return self._store.index(kind.resource).get((namespace if kind.namespaced else "", name))
+
+    def _existing(self, writing: Writing, namespace: str, name: str) -> Stored:
+        stored = self._find(writing.kind, namespace, name)
+        if stored is None:
+            raise refusals.not_found(writing.asked, name)
+        return stored
+
+    def _check_namespace(self, kind: Kind, namespace: str, name: str) -> None:
+        if not kind.namespaced:
+            return
+        stored = self._find(kinds.NAMESPACE, "", namespace)
+        if stored is None:
+            raise refusals.not_found(kinds.NAMESPACE, namespace)
+        if is_deleting(self.decoded(stored)):
+            text = (
+                f"unable to create new content in namespace {namespace} because it is being "
+                "terminated"
+            )
+            message = f"namespace {namespace} is being terminated"
+            cause = {
+                "reason": "NamespaceTerminating",
+                "message": message,
+                "field": "metadata.namespace",
+            }
+            raise refusals.forbidden(kind, name, text, [cause])
+
+    async def _commit(
+        self, writing: Writing, obj: Object, before: Stored | None, *, remove: bool = False
+    ) -> Written:
+        kind, warnings = writing.kind, writing.warnings.texts
+        served = self._of(writing.asked)
+        remove = remove or (before is not None and is_released(kind, obj))
+        obj = {**obj, "metadata": {**obj["metadata"]}}
+        size = len(msgspec.json.encode(obj))
+        if size > MAX_OBJECT_BYTES and not remove:
+            raise RequestTooLarge(
+                f'{kind.resource} "{name_of(obj)}" has {size} bytes; the limit is '
+                f"{MAX_OBJECT_BYTES}"
+            )
+        if writing.options.dry_run:
+            stored = _dry(kind, obj, before)
+            return Written(
+                stored=view_stored(served, stored),
+                created=before is None,
+                removed=remove,
+                warnings=warnings,
+            )
+        key = (kind.resource, obj["metadata"].get("namespace") or "", name_of(obj))
+        self._submitted[key] = obj
+        change = Change(
+            kind=kind,
+            obj=obj,
+            before=before,
+            remove=remove,
+            durable=writing.subresource != "status",
+        )
+        try:
+            # A caller that goes away must not free the key while its change is still waiting.
+            committed = await _settled(self._store.submit(change))
+        finally:
+            self._submitted.pop(key, None)
+        return Written(
+            stored=view_stored(served, committed.now),
+            created=before is None,
+            removed=remove,
+            warnings=warnings,
+        )
+
+    # After a commit
+
+    def _on_commit(self, change: Committed) -> None:
+        now = change.now
+        if change.before is not None:
+            self._decoded.drop(change.before)
+        obj = self._submitted.pop((now.kind.resource, now.namespace, now.name), None)
+        if obj is not None and change.type is not WatchType.DELETED:
+            self._decoded.put(now, obj)
+        if now.kind.resource == _CRD_RESOURCE:
+            self._on_crd(change)
+        self._hub.publish(change)
+        self._progress.set()
+        for handler in self._handlers.get(now.kind.resource, ()):
+            handler(change)
+
+    def _on_crd(self, change: Committed) -> None:
+        if change.type is WatchType.DELETED:
+            for served in self._served.remove(change.now.name):
+                self._hub.close_resource(served.kind.resource)
+        else:
+            crd = self.decoded(change.now)
+            self._served.put(crd)
+            if is_deleting(crd):
+                task = asyncio.ensure_future(self._remove_instances(crd))
+                self._cleanups.add(task)
+                task.add_done_callback(self._cleanups.discard)
+        for callback in self._kinds_changed:
+            callback()
+
+    def _hold_for_instances(self, crd: Object) -> Object:
+        finalizers = dig(crd, "metadata", "finalizers", default=[])
+        if is_deleting(crd) or CRD_CLEANUP_FINALIZER in finalizers:
+            return crd
+        held = [*finalizers, CRD_CLEANUP_FINALIZER]
+        return {**crd, "metadata": {**crd["metadata"], "finalizers": held}}
+
+    async def _remove_instances(self, crd: Object) -> None:
+        """Delete every object of a deleted CRD, then let the CRD go."""
+        kind = next((s.kind for s in self._served.of_crd(name_of(crd)) if s.storage is None), None)
+        if CRD_CLEANUP_FINALIZER not in dig(crd, "metadata", "finalizers", default=[]):
+            return
+        options = WriteOptions(field_manager=OWN_MANAGER)
+        while kind is not None and self.count(kind):
+            await self.delete_collection(kind, "", ListOptions(), DeleteOptions(), options)
+            if self.count(kind):
+                self._progress.clear()
+                await self._progress.wait()
+        stored = self._find(kinds.CUSTOM_RESOURCE_DEFINITION, "", name_of(crd))
+        if stored is None or stored.uid != uid_of(crd):
+            return
+        finalizers = [f for f in crd["metadata"]["finalizers"] if f != CRD_CLEANUP_FINALIZER]
+        patch = {"metadata": {"finalizers": finalizers}}
+        await self.patch(
+            kinds.CUSTOM_RESOURCE_DEFINITION,
+            "",
+            name_of(crd),
+            patch,
+            options,
+            type=PatchType.MERGE,
+        )
+
+
+class _TypeMeta(msgspec.Struct):
+    api_version: str = msgspec.field(name="apiVersion")
+    kind: str
+
+
+def _check_watch_options(options: WatchOptions) -> None:
+    match = options.resource_version_match
+    if options.send_initial_events is None:
+        if match:
+            raise refuse_options(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            )
+        return
+    if match != "NotOlderThan":
+        raise refuse_options(
+            "resourceVersionMatch",
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        )
+
+
+def _bookmarks(kind: Kind) -> Callable[[int, bool], bytes]:
+    """How bookmarks of a watch are written."""
+
+    def render(revision: int, initial_end: bool) -> bytes:
+        metadata: Object = {"resourceVersion": str(revision), "creationTimestamp": None}
+        if initial_end:
+            metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
+        bookmark = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
+        return msgspec.json.encode(bookmark)
+
+    return render
+
+
+def _bound(pod: Object, node_name: str, binding: Object, now: str) -> Object:
+    """The pod on its node."""
+    condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}
+    status = dict(pod.get("status") or {})
+    others = [c for c in status.get("conditions") or () if c.get("type") != "PodScheduled"]
+    status["conditions"] = [*others, condition]
+    annotations = dig(binding, "metadata", "annotations", default={})
+    metadata = pod["metadata"]
+    if annotations:
+        metadata = {
+            **metadata,
+            "annotations": {**(metadata.get("annotations") or {}), **annotations},
+        }
+    spec = {**pod["spec"], "nodeName": node_name}
+    return {**pod, "metadata": metadata, "spec": spec, "status": status}
+
+
+def _dry(kind: Kind, obj: Object, before: Stored | None) -> Stored:
+    """What a write would have stored; its resourceVersion is the one from before."""
+    if before is not None:
+        return build_stored(kind, obj, before.revision)
+    obj["metadata"].pop("resourceVersion", None)
+    return build_stored(kind, obj, 0, msgspec.json.encode(obj))
+
+
+async def _settled(future: asyncio.Future[Committed]) -> Committed:
+    """The outcome of a submitted change; a cancelled caller still waits for it."""
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        if not future.done():
+            await asyncio.wait([future])
+        raise

@@ -72,6 +72,52 @@ def build_stored(kind: Kind, obj: Object, revision: int, data: bytes | None = No
         revision=revision,
         labels=metadata.get("labels") or _NOTHING,
         owners=tuple(owner.get("uid", "") for owner in owners),
-        node_name=dig(obj, "spec", "nodeName", default="") if kind.plural == "pods" else "",
+        node_name=dig(obj, "spec", "nodeName", default="") if kind.resource == "pods" else "",
+        data=data,
+    )
+
+
+class _Owner(msgspec.Struct):
+    uid: str = ""
+
+
+class _Metadata(msgspec.Struct):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    labels: dict[str, str] | None = None
+    owners: list[_Owner] | None = msgspec.field(default=None, name="ownerReferences")
+
+
+class _Spec(msgspec.Struct):
+    node_name: str = msgspec.field(default="", name="nodeName")
+
+
+class _Head(msgspec.Struct):
+    metadata: _Metadata
+
+
+class _PodHead(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec
+
+
+_read_head = msgspec.json.Decoder(_Head).decode
+_read_pod_head = msgspec.json.Decoder(_PodHead).decode
+
+
+def read_stored(kind: Kind, data: bytes, revision: int) -> Stored:
+    """Index an object out of its bytes without building the whole of it."""
+    pod = _read_pod_head(data) if kind.resource == "pods" else None
+    metadata = (pod or _read_head(data)).metadata
+    return Stored(
+        kind=kind,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        revision=revision,
+        labels=metadata.labels or _NOTHING,
+        owners=tuple(owner.uid for owner in metadata.owners or ()),
+        node_name=pod.spec.node_name if pod else "",
         data=data,
     )

@@ -1,0 +1,73 @@
+"""Refusals of the registry as Kubernetes words them, built in one place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trainwright.base.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    render_errors,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trainwright.api.kinds import Kind
+    from trainwright.base.errors import ApiError, FieldError
+
+
+def _details(kind: Kind, name: str) -> dict[str, Any]:
+    details = {"name": name, "group": kind.group, "kind": kind.plural}
+    return {key: value for key, value in details.items() if value}
+
+
+def not_found(kind: Kind, name: str) -> ApiError:
+    """404 for one object."""
+    return NotFound(f'{kind.resource} "{name}" not found', details=_details(kind, name))
+
+
+def already_exists(kind: Kind, name: str, hint: str = "") -> ApiError:
+    """409 for a name that is taken."""
+    text = f'{kind.resource} "{name}" already exists' + (f", {hint}" if hint else "")
+    return AlreadyExists(text, details=_details(kind, name))
+
+
+def conflict(kind: Kind, name: str, cause: str) -> ApiError:
+    """409 for a write that was computed from something else than the live object."""
+    text = f'Operation cannot be fulfilled on {kind.resource} "{name}": {cause}'
+    return Conflict(text, details=_details(kind, name))
+
+
+def modified(kind: Kind, name: str) -> ApiError:
+    """409 for a stale resourceVersion."""
+    cause = (
+        "the object has been modified; please apply your changes to the latest version "
+        "and try again"
+    )
+    return conflict(kind, name, cause)
+
+
+def forbidden(kind: Kind, name: str, cause: str, causes: Sequence[dict[str, Any]] = ()) -> ApiError:
+    """403 by a rule that is no field's fault."""
+    details = _details(kind, name)
+    if causes:
+        details["causes"] = list(causes)
+    return Forbidden(f'{kind.resource} "{name}" is forbidden: {cause}', details=details)
+
+
+def invalid(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiError:
+    """422 with every finding."""
+    details = _details(kind, name) | {"kind": kind.kind}
+    details["causes"] = [error.to_cause() for error in errors]
+    text = f'{kind.qualified_kind} "{name}" is invalid: {render_errors(errors)}'
+    return Invalid(text, details=details)
+
+
+def denied(webhook_name: str, errors: Sequence[FieldError]) -> ApiError:
+    """403 where a real cluster refuses by webhook; such answers carry no causes."""
+    found = render_errors(errors)
+    return Forbidden(f'admission webhook "{webhook_name}" denied the request: {found}')
