@@ -95,11 +95,10 @@ _TRAINER = obj(
         "command": atomic(_ARGUMENTS, "Entry point.", maxItems=128),
         "args": atomic(_ARGUMENTS, "Arguments of the entry point.", maxItems=128),
         "env": _ENV,
-        "numNodes": int32("Nodes to train on.", minimum=0),
+        "numNodes": int32("Nodes to train on."),
         "resourcesPerNode": described(RESOURCES, "Compute resources of each node."),
         "numProcPerNode": int_or_string(
-            "Processes on each node. Words of Trainer 2.0 and 2.1 are converted.",
-            rules=(rule("type(self) == string || self >= 1", "must be at least 1"),),
+            "Processes on each node. Words of Trainer 2.0 and 2.1 are converted."
         ),
     },
     rules=(IMMUTABLE,),
