@@ -72,7 +72,7 @@ class FieldSet:
 
     def is_subset(self, other: FieldSet) -> bool:
         """Whether every path is in the other set."""
-        return not _difference(self.tree, other.tree)
+        return self.tree == other.tree or not _difference(self.tree, other.tree)
 
     def is_empty(self) -> bool:
         """Whether there is no path."""
@@ -94,7 +94,7 @@ class FieldSet:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FieldSet):
             return NotImplemented
-        return self.tree is other.tree or _is_equal(self.tree, other.tree)
+        return self.tree == other.tree or _is_equal(self.tree, other.tree)
 
     def __hash__(self) -> int:
         return hash(tuple(self.leaves()))

@@ -122,7 +122,20 @@ def element_names(schema: Schema, items: Sequence[Json]) -> list[str]:
     names = sorted(schema.get("x-kubernetes-list-map-keys", ()))
     properties = schema.get("items", {}).get("properties", {})
     keys = [(name, properties.get(name, {}).get("default")) for name in names]
+    if len(names) == 1 and keys[0][1] is None:
+        return _names_by_one_key(items, names[0])
     return [_element_name(item, keys) for item in items]
+
+
+def _names_by_one_key(items: Sequence[Json], key: str) -> list[str]:
+    """The common case, a few times faster."""
+    prefix = "k:{" + encode_json(key) + ":"
+    return [
+        f"{prefix}{encode_json(item[key])}}}"
+        if isinstance(item, dict) and item.get(key) is not None
+        else KEYLESS
+        for item in items
+    ]
 
 
 def _element_name(item: Json, keys: Sequence[tuple[str, Json]]) -> str:

@@ -17,6 +17,7 @@ from trainwright.merge.shape import (
     KeyMissing,
     declares,
     element_names,
+    encode_json,
     field_schema,
     is_granular,
     item_schema,
@@ -46,7 +47,11 @@ def build_field_tree(
     tree: Tree = {}
     if isinstance(value, dict):
         for key, child in value.items():
-            name, child_schema = "f:" + key, field_schema(schema, key)
+            name = "f:" + key
+            if not isinstance(child, dict | list):
+                tree[name] = {}
+                continue
+            child_schema = field_schema(schema, key)
             if not is_granular(child_schema, child):
                 tree[name] = {}
                 continue
@@ -79,14 +84,21 @@ def _check_element(name: str, seen: Tree, path: Path, schema: Schema) -> None:
 
 def merge_values(live: Json, config: Json, schema: Schema | None) -> Json:
     """Lay an applied value over the live one; `live` itself when that changes nothing."""
-    if is_granular(schema, live) and live:
+    if _is_equal(live, config):
+        return live
+    if live and is_granular(schema, live):
         if config is None:
             return live
         if isinstance(live, dict) and isinstance(config, dict):
             return _merge_maps(live, config, schema)
         if isinstance(live, list) and isinstance(config, list) and schema is not None:
             return _merge_lists(live, config, schema)
-    return live if live == config and is_same_json(live, config) else config
+    return live if is_same_json(live, config) else config
+
+
+def _is_equal(left: Json, right: Json) -> bool:
+    """Quick equality, which may miss equal values but never takes `true` for 1."""
+    return bool(left == right) and encode_json(left) == encode_json(right)
 
 
 def _merge_maps(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainwright.merge.fieldset import FieldSet, Path, render_path
+from trainwright.merge.fieldset import FieldSet, Path, Tree, render_path
 
 ELEMENTS = st.sampled_from(["f:a", "f:b", 'k:{"name":"x"}', 'v:"y"', "i:0"])
 PATHS = st.lists(ELEMENTS, min_size=1, max_size=3).map(tuple)
@@ -38,7 +38,7 @@ def test_fields_v1_round_trips_and_is_sorted(paths: set[Path]) -> None:
 
 
 def test_an_element_with_children_is_a_member_through_a_dot() -> None:
-    fields = {"f:env": {'k:{"name":"A"}': {".": {}, "f:name": {}}}}
+    fields: Tree = {"f:env": {'k:{"name":"A"}': {".": {}, "f:name": {}}}}
     paths = list(FieldSet.from_fields_v1(fields).leaves())
     assert paths == [
         ("f:env", 'k:{"name":"A"}'),
