@@ -65,3 +65,6 @@ LAPTOP_NODE_NAME = "laptop"
 
 WORKING_DIR_ANNOTATION = "trainwright.dev/working-dir"
 """Where the job was submitted from: the laptop's processes start there unless they say otherwise."""
+
+SYSTEM_NAMESPACE = "kubeflow-system"
+"""Where the controller lives, and the ConfigMap in which clients read its version."""

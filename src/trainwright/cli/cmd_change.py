@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from trainwright.cli.exits import Exit, run_command
-
-if TYPE_CHECKING:
-    from trainwright.cli.options import JobName, Kubeconfig, Namespace, Timeout
+from trainwright.cli.options import JobName, Kubeconfig, Namespace, Timeout
 
 MANAGER = "trainwright-cli"
 
