@@ -270,7 +270,7 @@ def track_update(
         now: RFC 3339 time for the manager's entry.
     """
     schema = with_object_meta(schema)
-    wanted = _requested(after) if not subresource else None
+    wanted = None if subresource else _requested(after, managed)
     source = managed if wanted is None else wanted
     entries = _read_entries(source)
     if before is not None and not entries:
@@ -287,9 +287,11 @@ def track_update(
     return _write_entries(_capped(kept))
 
 
-def _requested(after: Object) -> ManagedFields | None:
+def _requested(after: Object, managed: ManagedFields) -> ManagedFields | None:
     """What the client wants `managedFields` to be; None when it leaves them alone."""
     sent = dig(after, "metadata", "managedFields")
+    if sent is None or (managed and sent == managed):
+        return None
     if sent in ([], [{}]):
         return []
     return sent if isinstance(sent, list) and _is_well_formed(sent) else None

@@ -98,7 +98,9 @@ def merge_values(live: Json, config: Json, schema: Schema | None) -> Json:
 
 def _is_equal(left: Json, right: Json) -> bool:
     """Quick equality, which may miss equal values but never takes `true` for 1."""
-    return bool(left == right) and encode_json(left) == encode_json(right)
+    if left != right:
+        return False
+    return type(left) is type(right) is str or encode_json(left) == encode_json(right)
 
 
 def _merge_maps(
@@ -215,6 +217,8 @@ def _compare_child(
     (old, new), (taken, gone) = pair, into
     if old is _ABSENT:
         taken[name] = _whole(new, schema)
+        return
+    if type(old) is type(new) and _is_equal(old, new):
         return
     was, now = is_granular(schema, old), is_granular(schema, new)
     if was and now and type(old) is type(new):

@@ -486,3 +486,31 @@ def test_sole_applier_gets_exactly_what_it_applies(first: Any, second: Any) -> N
     two = apply(one.obj, obj(second), one.managed_fields, now=T2)
     seen = field_set_of(two.obj, SCHEMA)
     assert seen.difference(field_set_of(obj(second), SCHEMA)).is_empty()
+
+
+@settings(deadline=None, max_examples=150, derandomize=True)
+@given(st.lists(SPECS, min_size=3, max_size=3))
+def test_updates_from_creation_on_leave_no_field_without_owner(specs: list[Any]) -> None:
+    before: Any = None
+    managed: Any = []
+    for manager, spec in zip("xyz", specs, strict=True):
+        managed = update(before, obj(spec), managed, manager, now=T2)
+        before = obj(spec)
+        owned = FieldSet()
+        for entry in managed:
+            theirs = FieldSet.from_fields_v1(entry["fieldsV1"])
+            assert owned.intersection(theirs).is_empty()
+            owned = owned.union(theirs)
+        alone = update(None, before)
+        assert owned == FieldSet.from_fields_v1(fields(alone, "u"))
+
+
+def test_numbers_and_booleans_are_never_taken_for_each_other() -> None:
+    live = obj({"free": {"x": 1, "l": [1, True]}})
+    managed = update(None, live)
+    after = obj({"free": {"x": True, "l": [True, 1]}})
+    assert fields(update(live, after, managed, "v"), "v") == {
+        "f:spec": {"f:free": {"f:l": {}, "f:x": {}}}
+    }
+    forced = apply(live, after, managed, force=True)
+    assert json.dumps(forced.obj) == json.dumps(after)
