@@ -58,5 +58,37 @@ class Admission:
 
 
 def build_admission() -> Mapping[Kind, Admission]:
-    """The table of every kind that has rules beyond its schema."""
-    return {}
+    """The table of every kind that has rules beyond its schema; build it once.
+
+    The modules are imported here because they import `Request` and `Verdict` from this one.
+    """
+    from trainwright.api import kinds
+    from trainwright.core.builtin import cluster, config, definitions
+    from trainwright.core.job.admission import default_job, validate_job
+    from trainwright.core.jobset.admission import default_jobset, validate_jobset
+    from trainwright.core.pods.admission import default_pod, validate_pod
+    from trainwright.core.trainjob.admission import build_trainer_admission
+
+    return {
+        kinds.POD: Admission(default=default_pod, validate=validate_pod),
+        kinds.SERVICE: Admission(
+            default=cluster.default_service, validate=cluster.validate_service
+        ),
+        kinds.CONFIG_MAP: Admission(validate=config.validate_config_map),
+        kinds.SECRET: Admission(default=config.default_secret, validate=config.validate_secret),
+        kinds.NAMESPACE: Admission(default=cluster.default_namespace),
+        kinds.PERSISTENT_VOLUME_CLAIM: Admission(
+            default=cluster.default_claim, validate=cluster.validate_claim
+        ),
+        kinds.PRIORITY_CLASS: Admission(
+            default=cluster.default_priority_class, validate=cluster.validate_priority_class
+        ),
+        kinds.LEASE: Admission(validate=cluster.validate_lease),
+        kinds.EVENT: Admission(default=cluster.default_event, validate=cluster.validate_event),
+        kinds.CUSTOM_RESOURCE_DEFINITION: Admission(
+            default=definitions.default_definition, validate=definitions.validate_definition
+        ),
+        kinds.JOB: Admission(default=default_job, validate=validate_job),
+        kinds.JOBSET: Admission(default=default_jobset, validate=validate_jobset),
+        **build_trainer_admission(),
+    }
