@@ -225,11 +225,6 @@ POD_SPEC = obj(
         "volumes": merged(
             list_map(("name",), VOLUME, "Volumes that containers can mount."), "name", RETAIN_KEYS
         ),
-        "workloadRef": obj(
-            "",
-            {"name": string(), "podGroup": string(), "podGroupReplicaKey": string()},
-            ("name", "podGroup"),
-        ),
     },
     ("containers",),
 )

@@ -22,7 +22,7 @@ _RULES = atomic(
 
 _ROLE_REF = atomic_obj(
     "The role that is given.",
-    {"apiGroup": string(), "kind": string(), "name": string()},
+    {"apiGroup": string(default="rbac.authorization.k8s.io"), "kind": string(), "name": string()},
     ("kind", "name"),
 )
 
