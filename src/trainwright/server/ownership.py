@@ -102,10 +102,12 @@ def apply(writing: Writing, live: Object | None, config: Object) -> Object:
 def _own_part(writing: Writing, config: Object) -> Object:
     """What an apply to this subresource may speak of; the rest is ignored."""
     if writing.subresource:
-        kept = {key: config[key] for key in ("apiVersion", "kind") if key in config}
-        identity = {k: v for k, v in config["metadata"].items() if k in ("name", "namespace")}
         part = "spec" if writing.subresource == "finalize" else writing.subresource
-        return {**kept, "metadata": identity} | ({part: config[part]} if part in config else {})
+        own = {key: config[key] for key in ("apiVersion", "kind", part) if key in config}
+        own["metadata"] = {
+            key: value for key, value in config["metadata"].items() if key in ("name", "namespace")
+        }
+        return own
     if "status" in writing.kind.subresources and "status" in config:
         return {key: value for key, value in config.items() if key != "status"}
     return config

@@ -61,8 +61,7 @@ class Writing:
     @property
     def kind(self) -> Kind:
         """The kind that is written."""
-        kind: Kind = self.served.kind
-        return kind
+        return self.served.kind
 
 
 class Pipeline:
@@ -139,6 +138,7 @@ class Pipeline:
             lookup=self._lookup,
             now=writing.now,
             subresource=writing.subresource,
+            warn=writing.warnings.add,
         )
         if rules and rules.default and not writing.subresource:
             defaulted = rules.default(request)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from trainwright.api.kinds import Kind
     from trainwright.machinery.api import WatchType
     from trainwright.server.stored import Stored
 
@@ -95,8 +96,7 @@ class Warnings:
 class ServedKind:
     """A kind as it is served now, built in or from a CRD."""
 
-    kind: Any
-    """The `Kind`."""
+    kind: Kind
     schema: dict[str, Any] | None
     """Structural OpenAPI v3 schema as JSON; None: anything goes."""
     custom: bool
@@ -104,5 +104,5 @@ class ServedKind:
     selectable_fields: frozenset[str] = frozenset()
     printer_columns: Sequence[dict[str, Any]] = ()
     """`additionalPrinterColumns` of the CRD version."""
-    storage: Any = None
-    """The `Kind` under which objects are kept when that is another one (versions, event views)."""
+    storage: Kind | None = None
+    """The kind under which objects are kept when that is another one (versions, event views)."""
