@@ -36,6 +36,8 @@ class Request:
     lookup: Lookup
     now: datetime
     subresource: str = ""
+    warn: Callable[[str], None] = lambda _text: None
+    """Takes what defaulting has to say to the client, which a verdict could not know any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,14 @@ from trainwright.base.errors import FieldError, InvalidObject, Reason, Trainwrig
 from trainwright.base.objects import Object, annotations_of, dig, labels_of, name_of, namespace_of
 from trainwright.base.times import render_time
 from trainwright.core.admission import Admission, Request, Verdict
+from trainwright.core.conversion.runtime import convert_runtime
+from trainwright.core.conversion.trainjob import (
+    convert_trainjob,
+    find_conversion_errors,
+    find_converted_warnings,
+)
+from trainwright.core.conversion.runtime import convert_runtime
+from trainwright.core.conversion.trainjob import convert_trainjob, find_conversion_errors
 from trainwright.core.plugins import find_unsupported_policies
 from trainwright.core.trainjob.build import build_job, find_plugin_errors, plan_podsets
 from trainwright.core.trainjob.naming import find_name_errors
@@ -56,29 +64,51 @@ def build_trainer_admission() -> Mapping[Kind, Admission]:
             default=default_trainjob, validate=validate_trainjob, webhook_name=TRAINJOB_WEBHOOK
         ),
         TRAINING_RUNTIME: Admission(
-            validate=validate_runtime, webhook_name=TRAINING_RUNTIME_WEBHOOK
+            default=default_runtime,
+            validate=validate_runtime,
+            webhook_name=TRAINING_RUNTIME_WEBHOOK,
         ),
         CLUSTER_TRAINING_RUNTIME: Admission(
-            validate=validate_runtime, webhook_name=CLUSTER_TRAINING_RUNTIME_WEBHOOK
+            default=default_runtime,
+            validate=validate_runtime,
+            webhook_name=CLUSTER_TRAINING_RUNTIME_WEBHOOK,
         ),
     }
 
 
 def default_trainjob(request: Request) -> Object:
-    """The TrainJob with the `time` of each runtime patch filled in, kept, restored or renewed.
+    """The TrainJob in today's form, the `time` of each runtime patch filled in, kept or renewed.
 
-    Source: Trainer 2.3, mutating webhook.
+    Source: Trainer 2.3, mutating webhook. Differs: fields of older Trainers are converted; what
+    cannot be is left for `validate_trainjob` to refuse.
     """
-    patches = dig(request.new, "spec", "runtimePatches")
-    if request.subresource or not patches:
+    if request.subresource:
         return request.new
+    new = request.new
+    if not find_conversion_errors(new, request.old):
+        new, warnings = convert_trainjob(new, request.old)
+        for warning in warnings:
+            request.warn(warning)
+    patches = dig(new, "spec", "runtimePatches")
+    if not patches:
+        return new
     before = {
         patch.get("manager"): patch
         for patch in dig(request.old, "spec", "runtimePatches", default=())
     }
     now = render_time(request.now)
     timed = [_set_time(patch, before.get(patch.get("manager")), now) for patch in patches]
-    return {**request.new, "spec": {**request.new["spec"], "runtimePatches": timed}}
+    return {**new, "spec": {**new["spec"], "runtimePatches": timed}}
+
+
+def default_runtime(request: Request) -> Object:
+    """The runtime in today's form, with a warning for each field that older Trainers had."""
+    if request.subresource:
+        return request.new
+    new, warnings = convert_runtime(request.new)
+    for warning in warnings:
+        request.warn(warning)
+    return new
 
 
 def _set_time(patch: Object, before: Object | None, now: str) -> Object:
@@ -103,6 +133,9 @@ def validate_trainjob(request: Request) -> Verdict:
     """
     if request.subresource or dig(request.new, "metadata", "deletionTimestamp"):
         return Verdict()
+    unconverted = find_conversion_errors(request.new, request.old)
+    if unconverted:
+        return Verdict(errors=unconverted)
     try:
         trainjob = parse_trainjob(request.new)
     except InvalidObject as error:
@@ -118,7 +151,11 @@ def validate_trainjob(request: Request) -> Verdict:
         errors += _find_runtime_errors(trainjob, runtime, request)
     elif request.old is None or request.old.get("spec") != request.new.get("spec"):
         errors.append(_missing_runtime(trainjob, kind))
-    return Verdict(errors=errors, warnings=_find_deprecation(kind, live, trainjob))
+    warnings = [
+        *find_converted_warnings(request.new, request.old),
+        *_find_deprecation(kind, live, trainjob),
+    ]
+    return Verdict(errors=errors, warnings=warnings)
 
 
 def validate_runtime(request: Request) -> Verdict:

@@ -57,7 +57,7 @@ def render_trainjob(
     return Rendered(jobset=jobset, origins=origins | _find_fixed_origins(origins))
 
 
-def _find_fixed_origins(paths: Iterable[str]) -> Mapping[str, str]:
+def _find_fixed_origins(paths: Iterable[str]) -> dict[str, str]:
     """Origins of the fields that no stage shows: those that make it this TrainJob's JobSet."""
     fixed = {
         "apiVersion": "plugin JobSet",

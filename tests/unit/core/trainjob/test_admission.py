@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -77,6 +78,22 @@ def test_patch_times_are_filled_kept_restored_and_renewed() -> None:
     times = [entry["time"] for entry in admitted["spec"]["runtimePatches"]]
     assert times == [AGO, NOW_TEXT, NOW_TEXT, AGO]
     assert default_trainjob(request(admitted, old=admitted)) == admitted
+
+
+def test_fields_of_older_trainers_become_patches_with_a_warning() -> None:
+    said: list[str] = []
+    override = {"targetJobs": [{"name": "node"}], "nodeSelector": {"zone": "a"}}
+    old_form = make_trainjob(podSpecOverrides=[override])
+    admitted = default_trainjob(replace(request(old_form, make_runtime()), warn=said.append))
+    assert "podSpecOverrides" not in admitted["spec"]
+    assert admitted["spec"]["runtimePatches"][0]["time"] == NOW_TEXT
+    assert [text.partition(":")[0] for text in said] == ["spec.podSpecOverrides"]
+    assert not validate_trainjob(request(admitted, make_runtime())).errors
+
+    both = make_trainjob(podSpecOverrides=[override], runtimePatches=[patch("acme.io/a")])
+    unchanged = default_trainjob(request(both))
+    text = refusal(validate_trainjob(request(unchanged, make_runtime())))
+    assert text.startswith("spec.podSpecOverrides: Forbidden")
 
 
 @pytest.mark.parametrize(
