@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trainwright.api.wellknown import ELASTIC_NODES_ANNOTATION
 from trainwright.base.objects import dig
 
 if TYPE_CHECKING:
@@ -49,5 +48,5 @@ def _warn_of_elastic(torch: Object) -> list[str]:
         return []
     return [
         f"{_TORCH}.elasticPolicy: a field of Trainer 2.0 and 2.1, dropped;"
-        f" say min:max in the annotation {ELASTIC_NODES_ANNOTATION} instead"
+        " the number of nodes is that of the TrainJob or of mlPolicy.numNodes"
     ]

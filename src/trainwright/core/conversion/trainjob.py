@@ -30,6 +30,7 @@ OLD_FIELDS = {
 }
 """Fields of a spec that became runtime patches, and the Trainers that had them."""
 
+_PATCHES = "runtimePatches"
 _LISTS = (SPEC_OVERRIDES, TEMPLATE_OVERRIDES)
 PROCESS_WORDS = ("auto", "gpu", "cpu")
 """Words that `numProcPerNode` could be before it became a number."""
@@ -83,10 +84,10 @@ def find_conversion_errors(obj: ObjectView, old: ObjectView | None = None) -> li
 
 
 def _find_mixed_forms(spec: ObjectView, old_spec: ObjectView) -> Iterator[FieldError]:
-    known = {dig(patch, "manager") for patch in list_of(old_spec, "runtimePatches")}
+    known = {dig(patch, "manager") for patch in list_of(old_spec, _PATCHES)}
     mixed = any(
         not is_converted(patch) and patch.get("manager") not in known
-        for patch in list_of(spec, "runtimePatches")
+        for patch in list_of(spec, _PATCHES)
     )
     for key in OLD_FIELDS:
         if mixed and spec.get(key):
@@ -122,7 +123,7 @@ def _find_word_errors(spec: ObjectView) -> Iterator[FieldError]:
 
 def _merge_patches(spec: ObjectView) -> list[Json]:
     """Converted patches first, as they stood before any queue's, then the others as they are."""
-    others = [patch for patch in list_of(spec, "runtimePatches") if not is_converted(patch)]
+    others = [patch for patch in list_of(spec, _PATCHES) if not is_converted(patch)]
     return [*build_patches(spec), *others]
 
 
@@ -133,7 +134,7 @@ def _convert_overrides(spec: Object) -> tuple[Object, list[str]]:
     converted = {key: value for key, value in spec.items() if key not in OLD_FIELDS}
     filled = [key for key in found if spec[key]]
     if filled:
-        converted["runtimePatches"] = _merge_patches(spec)
+        converted[_PATCHES] = _merge_patches(spec)
     return converted, [
         f"spec.{key}: a field of Trainer {OLD_FIELDS[key]}; stored as spec.runtimePatches"
         for key in filled

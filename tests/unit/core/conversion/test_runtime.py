@@ -26,11 +26,11 @@ def make_runtime(torch: dict[str, Any]) -> dict[str, Any]:
         ({"numProcPerNode": "cpu"}, ["chosen from the resources"]),
         (
             {"elasticPolicy": {"minNodes": 1, "maxNodes": 3}},
-            ["trainwright.dev/elastic-nodes"],
+            ["the number of nodes"],
         ),
         (
             {"numProcPerNode": "gpu", "elasticPolicy": {"maxRestarts": 3}},
-            ["chosen from the resources", "trainwright.dev/elastic-nodes"],
+            ["chosen from the resources", "the number of nodes"],
         ),
     ],
     ids=["auto", "a number", "cpu", "elastic policy", "both"],
