@@ -39,7 +39,9 @@ def main() -> None:
     train_x, train_y, test_x, test_y = load_data()
 
     torch.manual_seed(0)
-    model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10)))
+    model = DistributedDataParallel(
+        nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
+    )
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     loss_of = nn.CrossEntropyLoss()
     for epoch in range(1, EPOCHS + 1):
@@ -53,7 +55,10 @@ def main() -> None:
             loss.backward()
             optimizer.step()
         if rank == 0 and (epoch % 5 == 0 or epoch == EPOCHS):
-            print(f"epoch {epoch}/{EPOCHS} ({100 * epoch // EPOCHS}%) loss {loss.item():.4f}", flush=True)
+            print(
+                f"epoch {epoch}/{EPOCHS} ({100 * epoch // EPOCHS}%) loss {loss.item():.4f}",
+                flush=True,
+            )
 
     if rank == 0:
         with torch.no_grad():

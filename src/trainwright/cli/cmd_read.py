@@ -49,7 +49,7 @@ def ls(
             shown: Sequence[Sequence[str]] = ()
             while True:
                 views = await read_jobs(api, where)
-                views = [v for v in views if not state or v.state.state.lower() == state.lower()]
+                views = [v for v in views if not state or v.state.name.lower() == state.lower()]
                 if output in {Output.JSON, Output.YAML, Output.NAME}:
                     from trainwright.cli.printing import print_list
 
@@ -78,12 +78,12 @@ def _print_jobs(
     rows = []
     for view in views:
         age = render_age(dig(view.trainjob, "metadata", "creationTimestamp", default=""), now)
-        row = [view.name, view.state.state, view.nodes, view.progress, str(view.restarts), age]
+        row = [view.name, view.state.name, view.nodes, view.progress, str(view.restarts), age]
         if spaces:
             row.insert(0, namespace_of(view.trainjob))
         if wide:
             queue = labels_of(view.trainjob).get("kueue.x-k8s.io/queue-name", "")
-            row += [view.runtime, queue, view.state.reason]
+            row += [view.runtime, queue, view.why]
         rows.append(row)
     headers = ["NAME", "STATE", "NODES", "PROGRESS", "RESTARTS", "AGE"]
     headers = [
@@ -135,15 +135,14 @@ def _print_page(view: JobView) -> None:
     from trainwright.cli.logs import sort_pods
     from trainwright.cli.printing import print_table
 
-    state = view.state
     print(f"TrainJob {namespace_of(view.trainjob)}/{view.name}")
-    print(f"  state     {state.state}" + (f": {state.reason}" if state.reason else ""))
+    print(f"  state     {view.state.name}" + (f" ({view.why})" if view.why else ""))
     print(f"  runtime   {view.runtime}")
     print(f"  nodes     {view.nodes}")
     print(f"  restarts  {view.restarts}")
     if view.progress:
         print(f"  progress  {view.progress}")
-    for sentence in describe_failures(list(view.pods)):
+    for sentence in describe_failures(view.pods):
         print(f"  cause     {sentence}")
     if view.pods:
         print("\nPods")

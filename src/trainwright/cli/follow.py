@@ -17,7 +17,7 @@ from trainwright.cli.printing import RANK_COLOURS, render_duration
 from trainwright.machinery.api import WatchType
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from rich.console import Console
 
@@ -105,11 +105,11 @@ class JobFollower:
         try:
             async for view in watch_states(self._api, namespace, name):
                 self._say_state(view)
-                if view.state.state in ENDED:
+                if view.state.name in ENDED:
                     await logs.catch_up()
                     await logs.drain(LOG_DRAIN_S)
                     return self._say_end(view)
-                if view.state.state == "Suspended" and dig(view.trainjob, "spec", "suspend"):
+                if view.state.name == "Suspended" and dig(view.trainjob, "spec", "suspend"):
                     return Exit.STOPPED
         finally:
             reader.cancel()
@@ -129,30 +129,30 @@ class JobFollower:
 
     def _say_state(self, view: JobView) -> None:
         state = view.state
-        text = f"{state.state}" + (f" {view.nodes} nodes" if state.state == "Running" else "")
+        text = f"{state.name}" + (f" {view.nodes} nodes" if state.name == "Running" else "")
         if view.progress:
             text += f", {view.progress}"
-        said = (text, state.reason if state.state not in ENDED else "")
-        if said == self._said or state.state in ENDED:
+        said = (text, view.why if state.name not in ENDED else "")
+        if said == self._said or state.name in ENDED:
             return
         self._said = said
         self._console.print("  ".join(part for part in ("*", *said) if part), style="dim")
 
     def _say_end(self, view: JobView) -> Exit:
         took = render_duration(round(time.monotonic() - self._started))
-        if view.state.state == "Complete":
+        if view.state.name == "Complete":
             self._console.print(f"* Complete after {took}", style="green")
             return Exit.OK
-        self._console.print(f"* Failed after {took}: {view.state.reason}", style="red")
+        self._console.print(f"* Failed after {took}: {view.why}", style="red")
         for sentence in describe_failures(view.pods):
             self._console.print(f"  {sentence}", style="red")
         return Exit.JOB_FAILED
 
 
-def describe_failures(pods: list[Object] | tuple[Object, ...] | object) -> list[str]:
+def describe_failures(pods: Sequence[Object]) -> list[str]:
     """One sentence for each container that ended with an error."""
     sentences: list[str] = []
-    for pod in pods if isinstance(pods, (list, tuple)) else ():
+    for pod in pods:
         for status in dig(pod, "status", "containerStatuses", default=[]):
             ended = dig(status, "state", "terminated") or dig(status, "lastState", "terminated")
             if ended and ended.get("exitCode"):
@@ -174,14 +174,12 @@ async def wait_for(
     try:
         async with asyncio.timeout(timeout_s):
             async for view in watch_states(api, namespace, name):
-                state = view.state.state.lower()
+                state = view.state.name.lower()
                 if state == wanted:
-                    return Exit.OK, f"TrainJob {namespace}/{name} is {view.state.state}"
-                if view.state.state in ENDED:
+                    return Exit.OK, f"TrainJob {namespace}/{name} is {view.state.name}"
+                if view.state.name in ENDED:
                     code = Exit.JOB_FAILED if state == "failed" or wanted == "failed" else Exit.OK
-                    return code, (
-                        f"TrainJob {namespace}/{name} is {view.state.state}: {view.state.reason}"
-                    )
+                    return code, (f"TrainJob {namespace}/{name} is {view.state.name}: {view.why}")
     except TimeoutError:
         return Exit.TIMEOUT, (
             f"TrainJob {namespace}/{name} is not {wanted} after {timeout_s:g} s; "

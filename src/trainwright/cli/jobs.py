@@ -15,7 +15,7 @@ from trainwright.api.wellknown import (
 )
 from trainwright.base.errors import NotFound
 from trainwright.base.objects import Object, annotations_of, dig, labels_of, name_of, namespace_of
-from trainwright.core.trainjob.state import JobState, reduce_state
+from trainwright.core.trainjob.status import State, reduce_state
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,9 +37,14 @@ class JobView:
         return name_of(self.trainjob)
 
     @property
-    def state(self) -> JobState:
+    def state(self) -> State:
         """The honest state, with its reason."""
         return reduce_state(self.trainjob, self.jobset, self.pods)
+
+    @property
+    def why(self) -> str:
+        """The state's reason and message in one line; empty when nothing is to be said."""
+        return ": ".join(part for part in (self.state.reason, self.state.message) if part)
 
     @property
     def nodes(self) -> str:

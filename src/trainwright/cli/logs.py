@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trainwright.api.kinds import POD
 from trainwright.api.wellknown import JOBSET_NAME_LABEL
@@ -205,8 +205,8 @@ class LogFollower:
             self._emit(Line(prefix_of(pod), f"(log not readable: {error})"))
 
 
-def _container_status(pod: Object, container: str) -> Mapping[str, object]:
-    statuses: Sequence[Mapping[str, object]] = dig(pod, "status", "containerStatuses", default=[])
+def _container_status(pod: Object, container: str) -> Mapping[str, Any]:
+    statuses: Sequence[Mapping[str, Any]] = dig(pod, "status", "containerStatuses", default=[])
     return next((status for status in statuses if status.get("name") == container), {})
 
 

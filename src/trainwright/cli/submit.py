@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -121,7 +122,11 @@ def print_plan(console: Console, job: Object) -> None:
 
 
 async def send(api: HttpApi, before: Sequence[Object], job: Object) -> Object:
-    """Apply what comes first, then create the TrainJob."""
+    """Apply what comes first, then create the TrainJob.
+
+    Raises:
+        UsageError: there is no runtime of that name; close names are listed.
+    """
     for obj in before:
         kind = find_kind(obj["apiVersion"], obj["kind"])
         if kind is None:
@@ -135,4 +140,25 @@ async def send(api: HttpApi, before: Sequence[Object], job: Object) -> Object:
             field_manager=MANAGER,
             force=True,
         )
+    await _require_runtime(api, job)
     return await api.create(TRAINJOB, job, field_manager=MANAGER)
+
+
+async def _require_runtime(api: HttpApi, job: Object) -> None:
+    """Refuse a runtime that does not exist with the names that do, which admission cannot list."""
+    name = dig(job, "spec", "runtimeRef", "name", default="")
+    kind = dig(job, "spec", "runtimeRef", "kind", default=CLUSTER_TRAINING_RUNTIME.kind)
+    known = {
+        CLUSTER_TRAINING_RUNTIME.kind: CLUSTER_TRAINING_RUNTIME,
+        TRAINING_RUNTIME.kind: TRAINING_RUNTIME,
+    }
+    if kind not in known or not name:
+        return  # the schema and admission have words for that
+    where = namespace_of(job) if known[kind].namespaced else ""
+    names = sorted(name_of(runtime) for runtime in await api.list_all(known[kind], where))
+    if name not in names:
+        close = difflib.get_close_matches(name, names, n=1)
+        hint = (
+            f'did you mean "{close[0]}"?' if close else f"there are: {', '.join(names) or 'none'}"
+        )
+        raise UsageError(f'spec.runtimeRef: {kind} "{name}" not found; {hint}')

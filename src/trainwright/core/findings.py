@@ -56,6 +56,16 @@ CODES: Mapping[str, Code] = {
         meaning="A field is not part of the kind's schema and is dropped.",
         next_step="remove it, or correct its spelling",
     ),
+    "UnknownKind": Code(
+        severity="error",
+        meaning="A manifest holds an object of a kind that is not known here.",
+        next_step="correct apiVersion and kind, or leave the object out",
+    ),
+    "AdmissionWarning": Code(
+        severity="warning",
+        meaning="Admission accepts the object and has something to say about it.",
+        next_step="read the message and decide",
+    ),
     "RuntimeNotFound": Code(
         severity="error",
         meaning="The runtime that spec.runtimeRef names does not exist.",

@@ -1,0 +1,168 @@
+"""What an API server would say of manifests, found out without one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from trainwright.api.kinds import TRAINJOB, find_kind
+from trainwright.api.schemas.registry import schema_of
+from trainwright.base.errors import TrainwrightError
+from trainwright.base.objects import Object, name_of, namespace_of
+from trainwright.core.admission import Admission, Request, build_admission
+from trainwright.core.findings import Finding
+from trainwright.core.runtimes import load_shipped_runtimes
+from trainwright.core.trainjob.render import Rendered, render_trainjob
+from trainwright.schema.defaulting import apply_defaults
+from trainwright.schema.pruning import prune
+from trainwright.schema.rules import find_rule_errors
+from trainwright.schema.validation import find_schema_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from trainwright.api.kinds import Kind
+
+DEFAULT_NAMESPACE = "default"
+
+
+class RenderError(TrainwrightError, ValueError):
+    """A manifest that cannot be rendered, and why."""
+
+
+class OfflineLookup:
+    """The objects of a manifest, and the shipped runtimes, as the rules look them up."""
+
+    def __init__(self, objects: Sequence[Object]) -> None:
+        self._objects = [*objects, *load_shipped_runtimes()]
+
+    def __call__(self, kind: Kind, namespace: str, name: str) -> Object | None:
+        """The object of that kind and name; the manifest's own comes first."""
+        return next((obj for obj in self._objects if self._is(obj, kind, namespace, name)), None)
+
+    @staticmethod
+    def _is(obj: Object, kind: Kind, namespace: str, name: str) -> bool:
+        return (
+            obj.get("kind") == kind.kind
+            and name_of(obj) == name
+            and (not kind.namespaced or (namespace_of(obj) or DEFAULT_NAMESPACE) == namespace)
+        )
+
+
+def find_findings(objects: Sequence[Object]) -> Sequence[Finding]:
+    """Everything there is to say about the objects of a manifest."""
+    lookup = OfflineLookup(objects)
+    admission = build_admission()
+    return [finding for obj in objects for finding in _find_in(obj, lookup, admission)]
+
+
+def _find_in(
+    obj: Object, lookup: OfflineLookup, admission: Mapping[Kind, Admission]
+) -> Sequence[Finding]:
+    subject = f"{obj['kind']} {namespace_of(obj) or DEFAULT_NAMESPACE}/{name_of(obj)}"
+    kind = find_kind(obj["apiVersion"], obj["kind"])
+    if kind is None:
+        evidence = f"{obj['apiVersion']} {obj['kind']} is a kind that is not known here"
+        return [Finding(code="UnknownKind", subject=subject, evidence=evidence)]
+    admitted, dropped = _admit(obj, kind, lookup, admission)
+    unknown = [
+        Finding(code="UnknownField", subject=subject, path=path, evidence="not a field of the kind")
+        for path in dropped
+    ]
+    schema = schema_of(kind)
+    errors = [] if schema is None else find_schema_errors(schema, admitted)
+    warnings: Sequence[str] = ()
+    if schema is not None and not errors:
+        errors = find_rule_errors(schema, admitted)
+    if not errors and (validate := _rules(kind, admission).validate):
+        verdict = validate(_request(kind, admitted, lookup))
+        errors, warnings = list(verdict.errors), verdict.warnings
+    return [
+        *unknown,
+        *(
+            Finding(code="InvalidField", subject=subject, path=error.path, evidence=error.message)
+            for error in errors
+        ),
+        *(Finding(code="AdmissionWarning", subject=subject, evidence=text) for text in warnings),
+    ]
+
+
+def _admit(
+    obj: Object, kind: Kind, lookup: OfflineLookup, admission: Mapping[Kind, Admission]
+) -> tuple[Object, Sequence[str]]:
+    """The object with defaults, as admission would store it, and the fields that were dropped."""
+    if kind.namespaced and not namespace_of(obj):
+        obj = {**obj, "metadata": {**(obj.get("metadata") or {}), "namespace": DEFAULT_NAMESPACE}}
+    schema = schema_of(kind)
+    dropped: Sequence[str] = ()
+    if schema is not None:
+        obj, dropped = prune(schema, obj)
+        obj = apply_defaults(schema, obj)
+    if default := _rules(kind, admission).default:
+        obj = default(_request(kind, obj, lookup))
+        obj = apply_defaults(schema, obj) if schema is not None else obj
+    return obj, dropped
+
+
+def _rules(kind: Kind, admission: Mapping[Kind, Admission]) -> Admission:
+    return admission.get(kind, Admission())
+
+
+def _request(kind: Kind, obj: Object, lookup: OfflineLookup) -> Request:
+    return Request(kind=kind, new=obj, old=None, lookup=lookup, now=datetime.now(UTC))
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedJob:
+    """A JobSet, and its fields with their origins, a line each."""
+
+    jobset: Object
+    lines: Sequence[str]
+
+
+def render_job(objects: Sequence[Object]) -> RenderedJob:
+    """The JobSet of the one TrainJob among the objects.
+
+    Raises:
+        RenderError: there is not exactly one TrainJob, or it is invalid.
+    """
+    jobs = [obj for obj in objects if obj["kind"] == TRAINJOB.kind]
+    if len(jobs) != 1:
+        raise RenderError(f"{len(jobs)} TrainJobs were seen, one was wanted")
+    errors = [finding for finding in find_findings(objects) if finding.severity == "error"]
+    if errors:
+        raise RenderError("\n".join(str(finding) for finding in errors))
+    lookup = OfflineLookup(objects)
+    job, _ = _admit(jobs[0], TRAINJOB, lookup, build_admission())
+    runtime = _find_runtime(job, lookup)
+    rendered = render_trainjob(job, runtime)
+    return RenderedJob(rendered.jobset, _render_lines(rendered))
+
+
+def _find_runtime(job: Object, lookup: OfflineLookup) -> Object:
+    ref = job["spec"]["runtimeRef"]
+    kind = find_kind(TRAINJOB.api_version, ref["kind"])
+    found = lookup(kind, namespace_of(job), ref["name"]) if kind else None
+    if found is None or kind is None:
+        raise RenderError(f'spec.runtimeRef: {ref["kind"]} "{ref["name"]}" not found')
+    schema = schema_of(kind)
+    return found if schema is None else apply_defaults(schema, found)
+
+
+def _render_lines(rendered: Rendered) -> Sequence[str]:
+    from trainwright.core.trainjob.render import find_leaves
+
+    leaves = [
+        (path, "" if value is None else str(value)) for path, value in find_leaves(rendered.jobset)
+    ]
+    width = min(90, max((len(path) for path, _ in leaves), default=0))
+    return [
+        f"{path:{width}}  {_shorten(value):40}  # {rendered.origins.get(path, '')}".rstrip()
+        for path, value in leaves
+    ]
+
+
+def _shorten(value: str) -> str:
+    line = value.replace("\n", "\\n")
+    return line if len(line) <= 40 else line[:37] + "..."
