@@ -24,12 +24,6 @@ from trainwright.base.objects import Object, annotations_of, dig, labels_of, nam
 from trainwright.base.times import render_time
 from trainwright.core.admission import Admission, Request, Verdict
 from trainwright.core.conversion.runtime import convert_runtime
-from trainwright.core.conversion.trainjob import (
-    convert_trainjob,
-    find_conversion_errors,
-    find_converted_warnings,
-)
-from trainwright.core.conversion.runtime import convert_runtime
 from trainwright.core.conversion.trainjob import convert_trainjob, find_conversion_errors
 from trainwright.core.plugins import find_unsupported_policies
 from trainwright.core.trainjob.build import build_job, find_plugin_errors, plan_podsets
@@ -151,11 +145,7 @@ def validate_trainjob(request: Request) -> Verdict:
         errors += _find_runtime_errors(trainjob, runtime, request)
     elif request.old is None or request.old.get("spec") != request.new.get("spec"):
         errors.append(_missing_runtime(trainjob, kind))
-    warnings = [
-        *find_converted_warnings(request.new, request.old),
-        *_find_deprecation(kind, live, trainjob),
-    ]
-    return Verdict(errors=errors, warnings=warnings)
+    return Verdict(errors=errors, warnings=_find_deprecation(kind, live, trainjob))
 
 
 def validate_runtime(request: Request) -> Verdict:
