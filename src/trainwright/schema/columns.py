@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ import msgspec
 from trainwright.base.times import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from trainwright.base.objects import Json, ObjectView
@@ -26,6 +27,14 @@ _FILTER = re.compile(
     r"""\[\?\(\s*@((?:\.[\w-]+|\['[^']*'\])*)\s*(?:(==|!=|<=|>=|<|>)\s*"""
     r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|-?\d+(?:\.\d+)?|true|false))?\s*\)\]"""
 )
+
+
+_ORDERINGS: Mapping[str, Callable[[Json, Json], Json]] = {
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +171,7 @@ def _passes(step: _Step, item: Json) -> bool:
     if step.operator == "!=":
         return bool(seen != wanted)
     try:
-        return {
-            "<": lambda: seen < wanted,
-            ">": lambda: seen > wanted,
-            "<=": lambda: seen <= wanted,
-            ">=": lambda: seen >= wanted,
-        }[step.operator]()
+        return bool(_ORDERINGS[step.operator](seen, wanted))
     except TypeError:
         return False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trainwright.base.objects import dig
+from trainwright.merge.quantity import canonical_quantity, is_quantity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -131,7 +132,7 @@ def default_container(
     """One container with its defaults; requests follow limits in pods only."""
     new: Object = {**_CONTAINER_DEFAULTS, **_present(container)}
     new.setdefault("imagePullPolicy", default_pull_policy(str(new.get("image", ""))))
-    resources = dict(new.get("resources") or {})
+    resources = canonical_resources(new.get("resources") or {})
     if is_pod and resources.get("limits"):
         resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
     new["resources"] = resources
@@ -147,6 +148,21 @@ def default_container(
             name: _default_handler(hook) if isinstance(hook, dict) else hook
             for name, hook in new["lifecycle"].items()
         }
+    return new
+
+
+def canonical_resources(resources: ObjectView) -> Object:
+    """The resources with amounts as the API stores them: `0.5` and 1 become `"500m"` and `"1"`.
+
+    An amount that is none stays as it is, for validation to name.
+    """
+    new = dict(resources)
+    for side in ("limits", "requests"):
+        if isinstance(new.get(side), dict):
+            new[side] = {
+                name: canonical_quantity(amount) if is_quantity(amount) else amount
+                for name, amount in new[side].items()
+            }
     return new
 
 

@@ -175,8 +175,8 @@ def _is_in_scope(scope: str, operator: str, values: tuple[str, ...], pod: Object
         case "PriorityClass":
             name = dig(pod, "spec", "priorityClassName")
             if operator in ("Exists", "DoesNotExist"):
-                return (name is not None) == (operator == "Exists")
-            return (name in values) == (operator == "In")
+                return bool((name is not None) == (operator == "Exists"))
+            return bool((name in values) == (operator == "In"))
     return False
 
 

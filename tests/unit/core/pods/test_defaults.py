@@ -6,6 +6,7 @@ import pytest
 
 from trainwright.core.pods.defaults import (
     add_admitted_parts,
+    canonical_resources,
     compute_qos_class,
     default_pod_spec,
     default_pod_template,
@@ -60,7 +61,7 @@ def test_pod_takes_requests_from_limits_and_is_stable() -> None:
         }
     )
     assert spec["enableServiceLinks"] is True
-    assert spec["containers"][0]["resources"]["requests"] == {"cpu": "0.5", "memory": "1Gi"}
+    assert spec["containers"][0]["resources"]["requests"] == {"cpu": "500m", "memory": "1Gi"}
     assert default_pod_spec(spec) == spec
 
 
@@ -91,7 +92,7 @@ def test_container_parts_get_their_own_defaults() -> None:
 
 
 def test_volumes_get_modes_and_an_empty_one_becomes_emptydir() -> None:
-    volumes = [
+    volumes: list[dict[str, Any]] = [
         {"name": "e"},
         {"name": "c", "configMap": {"name": "m"}},
         {"name": "s", "secret": {"secretName": "m", "defaultMode": 256}},
@@ -161,3 +162,11 @@ def test_admission_adds_account_priority_and_missing_tolerations_once() -> None:
 )
 def test_qos_class_follows_cpu_and_memory(resources: dict[str, Any], qos: str) -> None:
     assert compute_qos_class({"containers": [{"resources": resources}]}) == qos
+
+
+def test_amounts_are_stored_in_their_canonical_form() -> None:
+    resources = {"limits": {"cpu": 1, "memory": "1024Mi"}, "requests": {"cpu": "1x"}}
+    assert canonical_resources(resources) == {
+        "limits": {"cpu": "1", "memory": "1Gi"},
+        "requests": {"cpu": "1x"},
+    }
