@@ -23,11 +23,12 @@ from trainwright.server import ownership, refusals
 from trainwright.server.metadata_rules import find_metadata_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from trainwright.api.kinds import Kind
     from trainwright.core.admission import Admission, Lookup
+    from trainwright.server.namespace_limits import NamespaceLimits
     from trainwright.server.requests import ServedKind, Warnings, WriteOptions
 
 _KEEPS_STATUS_ON_CREATE = (kinds.NODE,)
@@ -67,9 +68,12 @@ class Writing:
 class Pipeline:
     """The steps of every write; `lookup` reads committed objects."""
 
-    def __init__(self, admission: Mapping[Kind, Admission], lookup: Lookup) -> None:
+    def __init__(
+        self, admission: Mapping[Kind, Admission], lookup: Lookup, limits: NamespaceLimits
+    ) -> None:
         self._admission = admission
         self._lookup = lookup
+        self._limits = limits
         self._status_schemas = _StatusSchemas()
 
     def prepare_create(self, writing: Writing, namespace: str, obj: Object) -> Object:
@@ -86,16 +90,19 @@ class Pipeline:
             metadata.pop(field, None)
         if kind.namespaced:
             metadata["namespace"] = namespace
+        metadata["uid"] = uid = str(uuid.uuid4())  # a Job's defaults select its pods by it
         new = _ordered({**obj, "metadata": metadata})
         if "status" in kind.subresources and kind not in _KEEPS_STATUS_ON_CREATE:
             new.pop("status", None)
         if kind == kinds.NAMESPACE:
             new["spec"] = {"finalizers": ["kubernetes"], **(new.get("spec") or {})}
+        new = self._limits.fill_in(kind, namespace, new)
         new = self.admit(writing, new, None)
+        self._limits.check(kind, namespace, new)
         if kind in _FIRST_STATUS and not new.get("status"):
             new["status"] = dict(_FIRST_STATUS[kind])
         metadata = dict(new["metadata"])
-        metadata["uid"] = str(uuid.uuid4())
+        metadata["uid"] = uid
         metadata["creationTimestamp"] = render_time(writing.now)
         if kind.has_generation:
             metadata["generation"] = 1
@@ -141,7 +148,7 @@ class Pipeline:
             warn=writing.warnings.add,
         )
         if rules and rules.default and not writing.subresource:
-            defaulted = rules.default(request)
+            defaulted = self._default(writing, rules.default, request)
             if schema is not None and defaulted is not new:
                 defaulted = apply_defaults(schema, prune(schema, defaulted)[0])
             new = defaulted
@@ -156,6 +163,16 @@ class Pipeline:
             if verdict.errors:
                 raise refusals.invalid(kind, name_of(new), verdict.errors)
         return new
+
+    def _default(
+        self, writing: Writing, default: Callable[[Request], Object], request: Request
+    ) -> Object:
+        """Built-in defaults; what has another shape than they expect is refused by its schema."""
+        try:
+            return default(request)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            self._check_schema(writing, request.new, request.old)
+            raise
 
     def prune(self, writing: Writing, obj: Object) -> Object:
         """Drop fields that the schema does not know, as loudly as the request wants it.
@@ -231,12 +248,22 @@ def _keep_parts(writing: Writing, old: Object, new: Object) -> Object:
     if subresource == "finalize":
         finalizers = dig(new, "spec", "finalizers", default=[])
         return {**old, "spec": {**(old.get("spec") or {}), "finalizers": finalizers}}
+    if subresource == "binding":
+        return _with_node(old, new)
     kept = {**new, "metadata": _kept_metadata(old, dict(new["metadata"]))}
     if "status" in kind.subresources:
         kept.pop("status", None)
         if "status" in old:
             kept["status"] = old["status"]
     return kept
+
+
+def _with_node(old: Object, new: Object) -> Object:
+    """What the embedded scheduler's patch of `binding` may write: the node, and the conditions."""
+    spec = {**old["spec"], "nodeName": dig(new, "spec", "nodeName")}
+    conditions = dig(new, "status", "conditions", default=[])
+    status = {**(old.get("status") or {}), "conditions": conditions}
+    return {**old, "spec": spec, "status": status}
 
 
 def _with_status(writing: Writing, old: Object, new: Object) -> Object:
