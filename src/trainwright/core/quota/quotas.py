@@ -161,7 +161,7 @@ def _covers(quota: ObjectView, kind: Kind, obj: ObjectView) -> bool:
 
 
 def _is_in_scope(scope: str, operator: str, values: tuple[str, ...], pod: ObjectView) -> bool:
-    best_effort = dig(pod, "status", "qosClass") == "BestEffort"
+    best_effort = bool(dig(pod, "status", "qosClass") == "BestEffort")
     terminating = dig(pod, "spec", "activeDeadlineSeconds") is not None
     match scope:
         case "BestEffort":
