@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from trainwright.api.kinds import CUSTOM_KINDS, KINDS, Kind
-from trainwright.api.schemas.registry import definitions, metadata_schema, schema_of
+from trainwright.api.schemas.registry import metadata_schema, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,10 +97,6 @@ def test_schemas_are_built_once_and_share_definitions() -> None:
     )
     assert all(schema_of(kind) is schema_of(kind) for kind in KINDS)
     assert schema_of(Kind("acme.io", "v1", "Thing", "things")) is None
-
-
-def test_every_kind_has_a_definition_of_its_own_name() -> None:
-    assert len(dict(definitions())) == len(KINDS)
 
 
 def test_embedded_metadata_of_custom_kinds_has_five_fields() -> None:

@@ -82,16 +82,6 @@ EMBEDDED_META = obj(
     },
 )
 
-LIST_META = obj(
-    "Metadata of a list.",
-    {
-        "continue": string(),
-        "remainingItemCount": int64(),
-        "resourceVersion": string(),
-        "selfLink": string(),
-    },
-)
-
 OBJECT_REFERENCE = atomic_obj(
     "Another object, as an event or a status names it.",
     {

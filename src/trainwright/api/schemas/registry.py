@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from trainwright.api.kinds import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from trainwright.api.kinds import Kind
     from trainwright.api.schemas.structural import Schema
@@ -69,20 +69,3 @@ def _build_root(kind: Kind, own: Schema) -> Schema:
             "x-kubernetes-group-version-kind": [gvk],
         }
     )
-
-
-def definitions() -> Iterator[tuple[str, Schema]]:
-    """Every kind's schema by a name fit for `components.schemas` of an OpenAPI document."""
-    for kind in KINDS:
-        schema = schema_of(kind)
-        if schema is not None:
-            yield definition_name(kind), schema
-
-
-def definition_name(kind: Kind) -> str:
-    """The name of a kind's definition, such as `io.k8s.api.batch.v1.Job` or `org.kubeflow...`."""
-    if "." not in kind.group or kind.group.endswith(".k8s.io"):
-        area = kind.group.split(".")[0] or "core"
-        return f"io.k8s.api.{area}.{kind.version}.{kind.kind}"
-    reversed_group = ".".join(reversed(kind.group.split(".")))
-    return f"{reversed_group}.{kind.version}.{kind.kind}"
