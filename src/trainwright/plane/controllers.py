@@ -2,46 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trainwright.base.errors import LocalRunError
+from trainwright.controllers.expiry import EventExpiryController
+from trainwright.controllers.garbage import GarbageController
+from trainwright.controllers.job import JobController
+from trainwright.controllers.jobset import JobSetController
+from trainwright.controllers.namespace import NamespaceController
+from trainwright.controllers.scheduler import SchedulerController
 from trainwright.controllers.trainjob import TrainJobController
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from trainwright.base.times import Clock
     from trainwright.controllers.reconciler import Controller
     from trainwright.machinery.api import Api, Lister
 
-Factory = Callable[["Api", "Lister", "Clock"], "Controller"]
 
-FACTORIES: Mapping[str, Factory] = {
-    "trainjob": lambda api, lister, clock: TrainJobController(api=api, lister=lister, clock=clock),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What controllers are built from."""
+
+    api: Api
+    lister: Lister
+    clock: Clock
+    root_ca: str
+    """PEM text that Pods trust the API server by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How a controller is built, and how many keys it works on at a time."""
+
+    build: Callable[[Surroundings], Controller]
+    workers: int = 1
+
+
+CONTROLLERS: Mapping[str, Entry] = {
+    "trainjob": Entry(
+        lambda s: TrainJobController(api=s.api, lister=s.lister, clock=s.clock), workers=4
+    ),
+    "jobset": Entry(lambda s: JobSetController(lister=s.lister, clock=s.clock), workers=4),
+    "job": Entry(lambda s: JobController(lister=s.lister, clock=s.clock), workers=4),
+    "scheduler": Entry(lambda s: SchedulerController(lister=s.lister, clock=s.clock)),
+    "garbage": Entry(lambda s: GarbageController(api=s.api, lister=s.lister), workers=4),
+    "namespace": Entry(lambda s: NamespaceController(lister=s.lister, root_ca=s.root_ca)),
+    "expiry": Entry(lambda s: EventExpiryController(lister=s.lister, clock=s.clock)),
 }
 
 
-def build_controllers(
-    chosen: str, *, api: Api, lister: Lister, clock: Clock
-) -> Sequence[Controller]:
-    """The controllers of `--controllers`.
+def choose_controllers(chosen: str) -> Sequence[str]:
+    """Read `all`, names with commas, or names to leave out (`-job`).
 
     Raises:
         LocalRunError: naming the controllers that there are.
     """
-    return [FACTORIES[name](api, lister, clock) for name in choose_controllers(chosen)]
-
-
-def choose_controllers(chosen: str) -> Sequence[str]:
-    """Read `all`, names with commas, or names to leave out (`-job`)."""
     words = [word.strip() for word in chosen.split(",") if word.strip()]
-    unknown = sorted({word.removeprefix("-") for word in words} - {*FACTORIES, "all"})
+    unknown = sorted({word.removeprefix("-") for word in words} - {*CONTROLLERS, "all"})
     if unknown:
         raise LocalRunError(
             f'--controllers "{chosen}": no controller is called {", ".join(unknown)}; '
-            f"there are {', '.join(FACTORIES)}"
+            f"there are {', '.join(CONTROLLERS)}"
         )
     wanted = [word for word in words if not word.startswith("-")]
     left_out = {word[1:] for word in words if word.startswith("-")}
     if not wanted or "all" in wanted:
-        wanted = list(FACTORIES)
-    return [name for name in FACTORIES if name in wanted and name not in left_out]
+        wanted = list(CONTROLLERS)
+    return [name for name in CONTROLLERS if name in wanted and name not in left_out]

@@ -14,7 +14,7 @@ from trainwright.machinery.events import EventRecorder
 from trainwright.node.agent import NodeAgent
 from trainwright.node.settings import NodeSettings
 from trainwright.plane.bootstrap import ensure_first_objects
-from trainwright.plane.controllers import build_controllers
+from trainwright.plane.controllers import CONTROLLERS, Surroundings, choose_controllers
 from trainwright.plane.secrets import ensure_secret
 from trainwright.server.app import App
 from trainwright.server.auth import Authenticator
@@ -24,7 +24,7 @@ from trainwright.server.listen import serve_https
 from trainwright.server.registry import Registry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Coroutine, Sequence
 
     from trainwright.base.times import Clock
     from trainwright.plane.home import Home
@@ -94,7 +94,7 @@ class Plane:
         token = ensure_secret(home.certificates / "token")
         signing_key = ensure_secret(home.certificates / "signing.key").encode()
         authenticator = Authenticator(token, signing_key, self._clock)
-        self._loops = self._build_loops()
+        self._loops = self._build_loops(certificates.ca_pem.decode())
         if self._settings.node:
             settings = NodeSettings(home=home.folder)
             self._node = NodeAgent(self.api, self.lister, settings, self._clock)
@@ -130,21 +130,27 @@ class Plane:
             if task.done() and (error := task.exception()):
                 logger.error("a part of the plane failed", exc_info=error)
 
-    def _build_loops(self) -> Sequence[ControllerLoop]:
+    def _build_loops(self, root_ca: str) -> Sequence[ControllerLoop]:
         events = EventRecorder(
             self.api,
             self._clock,
             instance=socket.gethostname(),
             new_suffix=lambda: secrets.token_hex(8),
         )
+        around = Surroundings(api=self.api, lister=self.lister, clock=self._clock, root_ca=root_ca)
         return [
             ControllerLoop(
-                controller, api=self.api, lister=self.lister, clock=self._clock, events=events
+                entry.build(around),
+                api=self.api,
+                lister=self.lister,
+                clock=self._clock,
+                events=events,
+                workers=entry.workers,
             )
-            for controller in build_controllers(
-                self._settings.controllers, api=self.api, lister=self.lister, clock=self._clock
+            for entry in map(
+                CONTROLLERS.__getitem__, choose_controllers(self._settings.controllers)
             )
         ]
 
-    def _run(self, work: object) -> None:
-        self._tasks.append(asyncio.create_task(work))  # type: ignore[arg-type]  # a coroutine of None
+    def _run(self, work: Coroutine[None, None, None]) -> None:
+        self._tasks.append(asyncio.create_task(work))
