@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from trainwright.api import kinds
 from trainwright.api.kinds import Kind
-from trainwright.base.objects import Object, dig, find_condition, name_of
+from trainwright.base.objects import Object, dig, name_of
 from trainwright.server.requests import ServedKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-_VERBS_OF_NAME = ("plural", "singular", "kind", "listKind", "shortNames", "categories")
 
 
 def build_served_builtins(schemas: Any) -> Sequence[ServedKind]:
@@ -66,43 +64,6 @@ def _kind_of(spec: Object, version: Object) -> Kind:
         categories=tuple(names.get("categories") or ()),
         subresources=frozenset(version.get("subresources") or ()) & {"status"},
     )
-
-
-def establish(crd: Object, now: str) -> Object:
-    """The CRD with the status that says it is served."""
-    spec = crd["spec"]
-    names = {key: spec["names"][key] for key in _VERBS_OF_NAME if key in spec["names"]}
-    names.setdefault("listKind", names.get("kind", "") + "List")
-    names.setdefault("singular", names.get("kind", "").lower())
-    stored = dig(crd, "status", "storedVersions", default=[])
-    current = [v["name"] for v in spec.get("versions") or () if v.get("storage")]
-    status = {
-        "acceptedNames": names,
-        "conditions": [
-            _condition(crd, "NamesAccepted", "NoConflicts", "no conflicts found", now),
-            _condition(
-                crd,
-                "Established",
-                "InitialNamesAccepted",
-                "the initial names have been accepted",
-                now,
-            ),
-        ],
-        "storedVersions": [*stored, *(name for name in current if name not in stored)],
-    }
-    return {**crd, "status": status}
-
-
-def _condition(crd: Object, kind: str, reason: str, message: str, now: str) -> Object:
-    before = find_condition(crd, kind)
-    since = before["lastTransitionTime"] if before and before.get("status") == "True" else now
-    return {
-        "type": kind,
-        "status": "True",
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": since,
-    }
 
 
 class ServedTable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -28,7 +29,7 @@ from trainwright.base.times import render_time
 from trainwright.core.admission import build_admission
 from trainwright.machinery.api import DeleteOptions, PatchType, WatchType
 from trainwright.server import ownership, patching, refusals
-from trainwright.server.crd_registry import ServedTable, build_served_builtins, establish
+from trainwright.server.crd_registry import ServedTable, build_served_builtins
 from trainwright.server.decoded_objects import DecodedObjects
 from trainwright.server.deletion import (
     CRD_CLEANUP_FINALIZER,
@@ -45,6 +46,7 @@ from trainwright.server.listing import (
     refuse_options,
     too_large,
 )
+from trainwright.server.namespace_limits import NamespaceLimits
 from trainwright.server.pipeline import Pipeline, Writing, is_same
 from trainwright.server.requests import (
     ListOptions,
@@ -100,7 +102,7 @@ class Registry:
         self._store = store
         self._clock = clock
         self._served = served
-        self._pipeline = Pipeline(admission, self.lookup)
+        self._pipeline = Pipeline(admission, self.lookup, NamespaceLimits(self._all))
         self._hub = WatchHub(history or History(store.revision))
         self._locks = KeyLocks()
         self._decoded = DecodedObjects()
@@ -170,7 +172,7 @@ class Registry:
             stored = self._find(kinds.CUSTOM_RESOURCE_DEFINITION, "", name_of(crd))
             if stored is None:
                 await self.create(kinds.CUSTOM_RESOURCE_DEFINITION, "", crd, options)
-            elif stored.decode()["spec"] != crd["spec"]:
+            elif not _includes(stored.decode()["spec"], crd["spec"]):
                 name = name_of(crd)
                 await self.replace(kinds.CUSTOM_RESOURCE_DEFINITION, "", name, crd, options)
         for name in FIRST_NAMESPACES:
@@ -375,13 +377,14 @@ class Registry:
         kind = writing.kind
         name = name_of(obj)
         namespace = namespace if kind.namespaced else ""
-        async with self._locks.hold((kind.resource, namespace, name)):
+        async with (
+            self._quota_lock(kind, namespace),
+            self._locks.hold((kind.resource, namespace, name)),
+        ):
             self._check_namespace(kind, namespace, name)
             obj = self._pipeline.prepare_create(writing, namespace, obj)
             if self._find(kind, namespace, name) is not None:
                 raise refusals.already_exists(writing.asked, name)
-            if kind == kinds.CUSTOM_RESOURCE_DEFINITION:
-                obj = establish(obj, render_time(writing.now))
             if kind in kinds.STORED_WITHOUT_EFFECT:
                 writing.warnings.add(f"{kind.plural} are stored, but nothing here acts on them")
             obj = ownership.track(writing, None, obj)
@@ -427,7 +430,11 @@ class Registry:
         writing = self._begin(kind, options, subresource)
         patching.check_patch(writing, type)
         namespace = namespace if kind.namespaced else ""
-        async with self._locks.hold((writing.kind.resource, namespace, name)):
+        quota = self._quota_lock(writing.kind, namespace)
+        async with (
+            quota if type is PatchType.APPLY else nullcontext(),
+            self._locks.hold((writing.kind.resource, namespace, name)),
+        ):
             stored = self._find(writing.kind, namespace, name)
             if type is PatchType.APPLY:
                 return await self._apply(writing, namespace, name, stored, body)
@@ -462,8 +469,6 @@ class Registry:
             managers = new["metadata"].get("managedFields")
             obj = self._pipeline.prepare_create(writing, namespace, new)
             obj = ownership.with_managers(obj, managers)
-            if writing.kind == kinds.CUSTOM_RESOURCE_DEFINITION:
-                obj = establish(obj, render_time(writing.now))
             return await self._commit(writing, obj, None)
         old = self.decoded(stored)
         patching.check_versions(writing, old, config)
@@ -478,8 +483,6 @@ class Registry:
 
     async def _update(self, writing: Writing, stored: Stored, old: Object, new: Object) -> Written:
         new = self._pipeline.prepare_update(writing, old, new)
-        if writing.kind == kinds.CUSTOM_RESOURCE_DEFINITION and not writing.subresource:
-            new = establish(new, render_time(writing.now))
         if is_same(old, new, managers=False):
             seen = view_stored(self._of(writing.asked), stored)
             return Written(stored=seen, warnings=writing.warnings.texts)
@@ -573,6 +576,15 @@ class Registry:
             now=self._clock.now(),
             subresource=subresource,
         )
+
+    def _all(self, kind: Kind, namespace: str) -> Iterable[Object]:
+        return map(self.decoded, self._store.index(kind.resource).all(namespace))
+
+    def _quota_lock(self, kind: Kind, namespace: str) -> AbstractAsyncContextManager[None]:
+        """Where a quota counts, one create at a time: the next one must see this one."""
+        if not kind.namespaced or not self.count(kinds.RESOURCE_QUOTA, namespace):
+            return nullcontext()
+        return self._locks.hold(("quota", kind.resource, namespace))
 
     def _of(self, kind: Kind) -> ServedKind:
         served = self._served.of(kind)
@@ -711,6 +723,13 @@ class Registry:
             options,
             type=PatchType.MERGE,
         )
+
+
+def _includes(value: Json, part: Json) -> bool:
+    """Whether `value` is `part`, but for fields that defaults have added."""
+    if isinstance(value, dict) and isinstance(part, dict):
+        return all(key in value and _includes(value[key], part[key]) for key in part)
+    return bool(value == part)
 
 
 class _TypeMeta(msgspec.Struct):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from trainwright.api import kinds
+from trainwright.core.admission import build_admission
 from trainwright.machinery.clock import SystemClock
 from trainwright.server.registry import Registry
 
@@ -16,8 +18,12 @@ if TYPE_CHECKING:
 
 
 async def open_registry(folder: Path, **settings: Any) -> Registry:
-    """A registry whose admission is schemas only, unless `admission` is given."""
-    settings.setdefault("admission", {})
+    """A registry without the Trainer's own admission, unless `admission` is given.
+
+    TrainJobs need no runtime here.
+    """
+    rules = {k: v for k, v in build_admission().items() if k not in kinds.TRAINER_KINDS}
+    settings.setdefault("admission", rules)
     return await Registry.open(folder, SystemClock(), **settings)
 
 

@@ -78,7 +78,11 @@ async def test_create_refuses_what_cannot_be_stored(api: InProcessApi) -> None:
     with pytest.raises(BadRequest, match="resourceVersion should not be set"):
         await create(api, versioned)
     with pytest.raises(RequestTooLarge):
-        await create(api, make_config_map("big", x="x" * 1_600_000))
+        await create(api, make_pod(hostname="h", containers=[_container(args=["x" * 1_600_000])]))
+
+
+def _container(**fields: Any) -> Object:
+    return {"name": "main", "image": "x", **fields}
 
 
 async def test_generated_names_differ(api: InProcessApi) -> None:
@@ -388,3 +392,32 @@ async def test_events_are_one_store_with_two_views(api: InProcessApi) -> None:
     assert [item["regarding"]["name"] for item in page.items] == ["t"]
     page = await api.list(kinds.EVENT, field_selector="involvedObject.name=other")
     assert list(page.items) == []
+
+
+async def test_limit_ranges_and_quotas_bound_a_namespace(
+    registry: Registry, api: InProcessApi
+) -> None:
+    limits = [{"type": "Container", "default": {"cpu": "1"}, "max": {"cpu": "2"}}]
+    quota = {"hard": {"pods": "3", "requests.cpu": "2500m"}}
+    for kind, spec in ((kinds.LIMIT_RANGE, {"limits": limits}), (kinds.RESOURCE_QUOTA, quota)):
+        obj = {"metadata": {"name": "n", "namespace": "default"}, "spec": spec}
+        await api.create(kind, obj, field_manager="m")
+    made = await create(api, make_pod("first"))
+    resources = made["spec"]["containers"][0]["resources"]
+    assert resources == {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}
+    big = {"resources": {"limits": {"cpu": "3"}}}
+    with pytest.raises(Forbidden, match="maximum cpu usage per Container is 2"):
+        await create(api, make_pod("big", containers=[_container(**big)]))
+    outcomes = await asyncio.gather(
+        *(create(api, make_pod(f"p{number}")) for number in range(3)), return_exceptions=True
+    )
+    refused = [str(outcome) for outcome in outcomes if isinstance(outcome, Forbidden)]
+    assert len(refused) == 2
+    assert "exceeded quota: n, requested: requests.cpu=1, used: requests.cpu=2" in refused[0]
+    assert registry.count(kinds.POD, "default") == 2
+
+
+async def test_wrong_shapes_are_refused_by_the_schema(api: InProcessApi) -> None:
+    for spec in ("text", ["list"], None, {"containers": "text"}, {"containers": [None]}):
+        with pytest.raises(Invalid):
+            await create(api, {**make_pod(), "spec": spec})

@@ -18,7 +18,7 @@ from trainwright.machinery.api import PatchType
 from trainwright.server import store as store_module
 from trainwright.server.inprocess import InProcessApi
 from trainwright.server.requests import ListOptions, WatchOptions
-from trainwright.server.store_file import BALLAST, UPGRADES, write_rows
+from trainwright.server.store_file import BALLAST, UPGRADES, Ballast, write_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -176,7 +176,7 @@ async def test_full_disk_lets_deletions_pass_on_the_ballast(
     await api.create(kinds.CONFIG_MAP, make_config_map("old"), field_manager="m")
     ballast = tmp_path / "data" / BALLAST
     monkeypatch.setattr(store_module, "write_rows", FullDisk(ballast))
-    monkeypatch.setattr(store_module.Ballast, "restore", lambda self: False)
+    monkeypatch.setattr(Ballast, "restore", lambda self: False)
     with pytest.raises(ApiError, match="is full"):
         await api.create(kinds.CONFIG_MAP, make_config_map("new"), field_manager="m")
     await api.delete(kinds.CONFIG_MAP, "default", "old")
