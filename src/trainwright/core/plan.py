@@ -83,9 +83,7 @@ class Plan:
 
 def build_status_patch(kind: Kind, before: Object, status: Mapping[str, Any]) -> Patch | None:
     """The merge patch that turns `before`'s status into `status`; `None` when nothing changes."""
-    old: Mapping[str, Any] = before.get("status") or {}
-    changes: dict[str, Any] = {key: value for key, value in status.items() if old.get(key) != value}
-    changes |= {key: None for key in old if key not in status}
+    changes = _find_changes(before.get("status") or {}, status)
     if not changes:
         return None
     metadata = before["metadata"]
@@ -97,3 +95,16 @@ def build_status_patch(kind: Kind, before: Object, status: Mapping[str, Any]) ->
         resource_version=metadata.get("resourceVersion", ""),
         subresource="status",
     )
+
+
+def _find_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch from `old` to `new`: an empty map would change nothing, so it has nulls."""
+    changes: dict[str, Any] = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        before = old.get(key)
+        if isinstance(value, dict) and isinstance(before, dict):
+            if inner := _find_changes(before, value):
+                changes[key] = inner
+        elif before != value:
+            changes[key] = value
+    return changes

@@ -16,6 +16,7 @@ from tests.unit.core.job.factories import (
 )
 from trainwright.core.job.plan import plan_job
 from trainwright.core.plan import Create, Delete, Patch, Plan
+from trainwright.merge.merge_patch import apply_merge_patch
 
 
 def plan(job: dict[str, Any], *pods: dict[str, Any], later_s: float = 0) -> Plan:
@@ -53,8 +54,7 @@ def conditions(plan: Plan) -> list[tuple[str, str]]:
 
 
 def with_status(job: dict[str, Any], plan: Plan) -> dict[str, Any]:
-    merged = {**job["status"], **status(plan)}
-    return {**job, "status": {key: v for key, v in merged.items() if v is not None}}
+    return {**job, "status": apply_merge_patch(job["status"], status(plan))}
 
 
 def test_new_job_makes_its_pods_and_starts_the_clock() -> None:
@@ -122,7 +122,7 @@ def test_failed_pod_is_counted_in_three_steps() -> None:
     freed = plan(job, pod)
     assert (released(freed), freed.status) == (["j-x"], None)
     moved = plan(job, make_pod(job, -1, uid="x", phase="Failed", tracked=False, ended=STAMP))
-    assert status(moved) == {"uncountedTerminatedPods": {}, "failed": 1}
+    assert status(moved) == {"uncountedTerminatedPods": {"failed": None}, "failed": 1}
     assert plan(job).status is not None, "a pod that is gone counts as well"
 
 
