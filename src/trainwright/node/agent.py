@@ -222,10 +222,11 @@ class NodeAgent:
 
     def _forget(self, uid: str) -> None:
         held = self._held.pop(uid, None)
-        self._host.remove_folders(uid)
-        if held is not None and is_deleting(held.pod):
-            jobs = {job_key_of(other.pod) for other in self._held.values()}
-            self._host.ports.release_except(jobs | {job_key_of(held.pod)})
+        self._spawn(asyncio.to_thread(self._host.remove_folders, uid), f"remove pod {uid}")
+        if held is not None:
+            job = job_key_of(held.pod)
+            if all(job_key_of(other.pod) != job for other in self._held.values()):
+                self._host.ports.release(job)
 
     def _kick_namespace(self, _type: WatchType, _before: Object | None, obj: Object) -> None:
         for held in self._held.values():

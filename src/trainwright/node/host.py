@@ -107,7 +107,9 @@ class Host:
         self.memory = volumes.find_memory_folder(settings.home, os.getuid(), os.environ)
         self.shim_program = ensure_shim_program(settings.home)
         self.cgroups: CgroupRoot | None = (
-            ensure_cgroup_root(f"trainwright-{os.getuid()}") if sys.platform == "linux" else None
+            ensure_cgroup_root(f"trainwright-{os.getuid()}")
+            if sys.platform == "linux" and settings.use_cgroups
+            else None
         )
         self.has_namespaces = settings.isolation != "none" and self._probe_namespaces()
         self.capacity = observe_capacity(settings)

@@ -19,6 +19,7 @@ from trainwright.node.cgroups import kill_group
 
 MARKER = "TRAINWRIGHT_CONTAINER_ID"
 """Variable of every process of a container: by it what a killed shim left behind is found."""
+KILL_ROUNDS = 20
 POLL_S = 0.2
 """How often a process is looked at where the system cannot tell of its end."""
 
@@ -124,9 +125,14 @@ class Instance:
         if started.get("cgroup"):
             kill_group(Path(started["cgroup"]))
         marker = f"{MARKER}={self.container_id}".encode()
-        for pid in find_marked(marker):
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+        for _round in range(KILL_ROUNDS):
+            # Again, for what was forked meanwhile.
+            found = find_marked(marker)
+            for pid in found:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            if not found:
+                return
 
 
 def find_marked(marker: bytes) -> list[int]:

@@ -174,5 +174,9 @@ class PortBook:
         """Forget the mappings of all jobs but `jobs`."""
         kept = set(jobs)
         for job in [job for job in self._jobs if job not in kept]:
-            del self._jobs[job]
+            self.release(job)
+
+    def release(self, job: str) -> None:
+        """Forget the mapping of one job."""
+        if self._jobs.pop(job, None):
             (self._folder / f"{job}.json").unlink(missing_ok=True)

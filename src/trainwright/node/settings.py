@@ -34,6 +34,8 @@ class NodeSettings:
     isolation: str = "auto"
     """`auto`: mounts of a pod's own where the system allows them; `none`: paths are rewritten;
     `namespace`: refuse to run pods with mounts where it does not."""
+    use_cgroups: bool = True
+    """Whether control groups are used where this user may make some; else children are walked."""
     host_ip: str = "127.0.0.1"
     first_port: int = 20000
     """Ports of jobs are taken from here up to `last_port`: below the kernel's ephemeral ones."""

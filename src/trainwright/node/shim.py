@@ -385,9 +385,6 @@ class Shim:
             signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGTERM, signal.SIGCHLD
         ):  # fmt: skip
             signal.signal(number, signal.SIG_DFL)
-        if sys.platform == "linux" and self.libc is not None:
-            # Should the shim itself be killed, its process must not train on unseen.
-            self.libc.prctl(1, signal.SIGKILL, 0, 0, 0)
         if self.cgroup:
             with open(os.path.join(self.cgroup, "cgroup.procs"), "w", encoding="ascii") as file:
                 file.write("0")
@@ -396,6 +393,10 @@ class Shim:
             os.dup2(source, target)
         if self.spec.get("namespace"):
             Surroundings(self.libc).enter(self.spec["namespace"])
+        if sys.platform == "linux" and self.libc is not None:
+            # Should the shim itself be killed, its process must not train on unseen. Entering a
+            # user namespace forgets this, so that it comes after.
+            self.libc.prctl(1, signal.SIGKILL, 0, 0, 0)
         os.umask(self.spec.get("umask", 0o022))
         os.chdir(self.spec["cwd"])
         os.execvpe(self.spec["argv"][0], self.spec["argv"], self.spec["env"])  # noqa: S606 - its purpose

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import signal
 import time
 from typing import TYPE_CHECKING
 
@@ -65,9 +67,12 @@ async def test_missing_command_is_a_config_error(laptop: Laptop) -> None:
     assert laptop.phase() == "Pending"
 
 
-async def test_no_process_survives_its_container(laptop: Laptop, tmp_path: Path) -> None:
+@pytest.mark.parametrize("use_cgroups", [True, False], ids=["by cgroup", "by walk"])
+async def test_no_process_survives_its_container(
+    laptop: Laptop, tmp_path: Path, use_cgroups: bool
+) -> None:
     """Sessions of their own and double forks do not save a child."""
-    await laptop.start()
+    await laptop.start(use_cgroups=use_cgroups)
     script = (
         f"setsid sh -c 'echo up > {tmp_path}/a; sleep 1000' & "
         f"(setsid sh -c '(echo started > {tmp_path}/b; exec sleep 1001) &' &) ; "
@@ -90,7 +95,7 @@ async def test_grace_is_given_and_ends(laptop: Laptop, tmp_path: Path) -> None:
     await laptop.wait_for(lambda: not laptop.pod())
     assert (tmp_path / "term").read_text() == "got\n"
     assert laptop.api.phases[-1] == "Failed"
-    assert not list((laptop.home / "pods").iterdir())
+    await laptop.wait_for(lambda: not list((laptop.home / "pods").iterdir()))
 
 
 async def test_force_deletion_kills_the_process(laptop: Laptop) -> None:
@@ -215,11 +220,11 @@ async def test_end_while_no_plane_runs_is_read_from_its_record(
     assert laptop.container()["state"]["terminated"]["exitCode"] == 6
 
 
-async def test_lost_process_is_reported_and_its_children_killed(laptop: Laptop) -> None:
-    import json
-    import signal
-
-    await laptop.start()
+@pytest.mark.parametrize("use_cgroups", [True, False], ids=["by cgroup", "by walk"])
+async def test_lost_process_is_reported_and_its_children_killed(
+    laptop: Laptop, use_cgroups: bool
+) -> None:
+    await laptop.start(use_cgroups=use_cgroups)
     await laptop.submit(make_pod(make_container("setsid sleep 1000 & sleep 1000; exit 0")))
     await laptop.wait_phase("Running")
     marker = f"TRAINWRIGHT_CONTAINER_ID={laptop.container()['containerID']}".encode()
