@@ -21,6 +21,7 @@ from trainwright.server.object_index import ObjectIndex
 from trainwright.server.store_file import (
     Ballast,
     FolderLock,
+    count_reusable_bytes,
     load_revision,
     load_rows,
     open_database,
@@ -82,6 +83,7 @@ class Store:
         self._listeners: list[Callable[[Committed], None]] = []
         self._waiting: queue.SimpleQueue[_Pending | None] = queue.SimpleQueue()
         self._closing = False
+        self._full = False
         self._thread = threading.Thread(target=self._write, name="store-writer", daemon=True)
         self.revision = load_revision(connection)
         """The newest committed revision that listeners have been told of."""
@@ -173,21 +175,24 @@ class Store:
 
     def _commit_or_fail(self, group: list[_Pending]) -> None:
         try:
-            self._commit(group if self._ballast.held else self._refuse_new(group))
+            self._commit(self._refuse_new(group) if self._full else group)
         except sqlite3.Error as error:
-            if not (_is_full(error) and self._ballast.release()):
+            if not _is_full(error):
                 self._fail(group, self._refusal(error))
                 return
-            log.warning("disk is full, ballast given back folder=%s", self._folder)
-            group = self._refuse_new(group, full=True)
+            self._full = True
+            if self._ballast.release():
+                log.warning("disk is full, ballast given back folder=%s", self._folder)
+            group = self._refuse_new(group, sure=True)
             try:
                 self._commit(group)
             except sqlite3.Error as again:
                 self._fail(group, self._refusal(again))
 
-    def _refuse_new(self, group: list[_Pending], *, full: bool = False) -> list[_Pending]:
-        """While the ballast is gone, new objects are refused so that deletions keep their room."""
-        if not full and self._ballast.restore():
+    def _refuse_new(self, group: list[_Pending], *, sure: bool = False) -> list[_Pending]:
+        """While the disk is full, new objects are refused so that deletions keep their room."""
+        if not sure and self._ballast.has_room(count_reusable_bytes(self._connection)):
+            self._full = False
             return group
         new = [pending for pending in group if pending[0].before is None]
         self._fail(new, self._refusal(None))

@@ -188,6 +188,13 @@ def write_rows(
         raise
 
 
+def count_reusable_bytes(connection: sqlite3.Connection) -> int:
+    """The size of the free pages inside the database."""
+    (pages,) = connection.execute("PRAGMA freelist_count").fetchone()
+    (size,) = connection.execute("PRAGMA page_size").fetchone()
+    return int(pages) * int(size)
+
+
 class Ballast:
     """A few megabytes held back, so that objects can still be deleted when the disk is full."""
 
@@ -203,6 +210,20 @@ class Ballast:
         held, self.held = self.held, False
         self._path.unlink(missing_ok=True)
         return held
+
+    def has_room(self, reusable_bytes: int) -> bool:
+        """Whether a disk that was full has room for new objects again.
+
+        Args:
+            reusable_bytes: free pages inside the database, which deleted objects left.
+        """
+        if self.restore():
+            return True
+        try:
+            free = shutil.disk_usage(self._folder).free
+            return free + reusable_bytes >= 2 * self._size_bytes
+        except OSError:
+            return False
 
     def restore(self) -> bool:
         """Take the space (again) if there is plenty; returns whether it is held."""

@@ -176,7 +176,7 @@ async def test_full_disk_lets_deletions_pass_on_the_ballast(
     await api.create(kinds.CONFIG_MAP, make_config_map("old"), field_manager="m")
     ballast = tmp_path / "data" / BALLAST
     monkeypatch.setattr(store_module, "write_rows", FullDisk(ballast))
-    monkeypatch.setattr(Ballast, "restore", lambda self: False)
+    monkeypatch.setattr(Ballast, "has_room", lambda *_: False)
     with pytest.raises(ApiError, match="is full"):
         await api.create(kinds.CONFIG_MAP, make_config_map("new"), field_manager="m")
     await api.delete(kinds.CONFIG_MAP, "default", "old")
