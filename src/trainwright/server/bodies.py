@@ -16,6 +16,11 @@ from trainwright.base.errors import BadRequest
 
 if TYPE_CHECKING:
     from trainwright.base.objects import Json
+from trainwright.server.negotiation import JSON, PROTOBUF, YAML, require_media_type
+from trainwright.server.protobuf import decode_protobuf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 MAX_YAML_NODES = 1_000_000
 """Aliases let a small document grow without bound."""
@@ -64,6 +69,17 @@ def decode_json_or_yaml(body: bytes) -> Json:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return decode_yaml(body)
     return decode_yaml(body)
+
+
+def decode_body(content_type: str, body: bytes) -> Json:
+    """Decode the body of a create, update, delete or review by its Content-Type.
+
+    Raises:
+        UnsupportedMediaType: none of JSON, YAML and protobuf.
+        BadRequest: not what its Content-Type says.
+    """
+    media_type = require_media_type(content_type, BODY_TYPES)
+    return _DECODERS[media_type](body)
 
 
 class _Jsonifier:
@@ -137,3 +153,11 @@ def _collect_duplicates(value: Any, path: str, found: list[str]) -> None:
     elif isinstance(value, list):
         for index, item in enumerate(value):
             _collect_duplicates(item, f"{path}[{index}]", found)
+
+
+BODY_TYPES = (JSON, YAML, PROTOBUF)
+_DECODERS: Mapping[str, Callable[[bytes], Json]] = {
+    JSON: decode_json,
+    YAML: decode_json_or_yaml,
+    PROTOBUF: decode_protobuf,
+}

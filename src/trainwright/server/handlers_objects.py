@@ -8,10 +8,15 @@ import msgspec
 
 from trainwright.base.errors import BadRequest, FieldError, Reason
 from trainwright.machinery.api import PatchType
-from trainwright.server.bodies import decode_json, decode_json_or_yaml, find_duplicate_fields
+from trainwright.server.bodies import (
+    decode_body,
+    decode_json,
+    decode_json_or_yaml,
+    find_duplicate_fields,
+)
 from trainwright.server.http import Answer, render_json
 from trainwright.server.http_errors import refuse_options
-from trainwright.server.negotiation import JSON, YAML, require_media_type
+from trainwright.server.negotiation import require_media_type
 from trainwright.server.options import (
     parse_list_options,
     parse_write_options,
@@ -176,11 +181,10 @@ async def read_object(request: HttpRequest, route: Route) -> tuple[Object, Seque
 
     Raises:
         BadRequest: no object, or one of another kind than the path's.
-        UnsupportedMediaType: neither JSON nor YAML.
+        UnsupportedMediaType: none of JSON, YAML and protobuf.
     """
-    media_type = require_media_type(request.headers.get("content-type", ""), (JSON, YAML))
     raw = await request.body()
-    value = decode_json(raw) if media_type == JSON else decode_json_or_yaml(raw)
+    value = decode_body(request.headers.get("content-type", ""), raw)
     if not isinstance(value, dict):
         raise BadRequest(f"the body of the request is no {route.kind.kind} object")
     _check_kind(value, route)

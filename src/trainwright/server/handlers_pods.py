@@ -15,9 +15,8 @@ from trainwright.server.auth import (
     MIN_TOKEN_LIFETIME_S,
     ServiceAccountToken,
 )
-from trainwright.server.bodies import decode_json, decode_json_or_yaml
+from trainwright.server.bodies import decode_body
 from trainwright.server.http import Answer, Stream, render_json
-from trainwright.server.negotiation import JSON, YAML, require_media_type
 from trainwright.server.options import parse_write_options
 from trainwright.server.podlogs import has_log, limit_log, parse_log_request
 
@@ -99,11 +98,10 @@ async def request_token(backing: Backing, request: HttpRequest, route: Route) ->
 
 
 async def _read_body(request: HttpRequest) -> Object:
-    media_type = require_media_type(request.headers.get("content-type", ""), (JSON, YAML))
     raw = await request.body()
     if not raw.strip():
         return {}
-    value = decode_json(raw) if media_type == JSON else decode_json_or_yaml(raw)
+    value = decode_body(request.headers.get("content-type", ""), raw)
     if not isinstance(value, dict):
         raise BadRequest("the body of the request is no object")
     return value

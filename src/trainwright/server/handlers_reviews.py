@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from trainwright.api.kinds import Kind
 from trainwright.base.errors import BadRequest
 from trainwright.base.objects import dig
-from trainwright.server.bodies import decode_json, decode_json_or_yaml
+from trainwright.server.bodies import decode_body
 from trainwright.server.http import Answer, render_json
-from trainwright.server.negotiation import JSON, YAML, require_media_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,9 +44,7 @@ def find_review_kind(parts: Sequence[str]) -> Kind | None:
 
 async def create_review(backing: Backing, request: HttpRequest, kind: Kind) -> Answer:
     """POST of a review; nothing is stored."""
-    media_type = require_media_type(request.headers.get("content-type", ""), (JSON, YAML))
-    raw = await request.body()
-    review = decode_json(raw) if media_type == JSON else decode_json_or_yaml(raw)
+    review = decode_body(request.headers.get("content-type", ""), await request.body())
     if not isinstance(review, dict):
         raise BadRequest(f"the body of the request is no {kind.kind} object")
     answer = {

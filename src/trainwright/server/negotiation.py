@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 JSON = "application/json"
 YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
 class Shape(StrEnum):

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from trainwright.base.errors import BadRequest, FieldError, Reason
 from trainwright.base.objects import dig
 from trainwright.machinery.api import DeleteOptions
-from trainwright.server.bodies import decode_json, decode_json_or_yaml
+from trainwright.server.bodies import decode_body
 from trainwright.server.http import parse_flag
 from trainwright.server.http_errors import refuse_options
-from trainwright.server.negotiation import JSON, YAML, require_media_type
 from trainwright.server.requests import ListOptions, WatchOptions, WriteOptions
 
 if TYPE_CHECKING:
@@ -148,8 +147,7 @@ async def _read_delete_body(request: HttpRequest) -> dict[str, Any]:
     raw = await request.body()
     if not raw.strip():
         return {}
-    media_type = require_media_type(request.headers.get("content-type", ""), (JSON, YAML))
-    body = decode_json(raw) if media_type == JSON else decode_json_or_yaml(raw)
+    body = decode_body(request.headers.get("content-type", ""), raw)
     if body is None:
         return {}
     if not isinstance(body, dict):

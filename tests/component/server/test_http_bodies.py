@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from trainwright.api import kinds
 from trainwright.base.errors import (
@@ -21,6 +25,7 @@ from trainwright.server.negotiation import (
     choose_form,
     require_media_type,
 )
+from trainwright.server.protobuf import decode_protobuf
 from trainwright.server.requests import ServedKind
 from trainwright.server.routing import find_route, find_verb
 
@@ -164,3 +169,37 @@ def test_methods_that_a_path_has_not_are_refused() -> None:
     for method in ("POST", "DELETE", "PUT"):
         with pytest.raises(MethodNotAllowed):
             find_verb(everywhere, method, watching=False)
+
+
+def _field(number: int, value: bytes) -> bytes:
+    return bytes((number << 3 | 2, len(value))) + value
+
+
+def _envelope(kind: str, message: bytes) -> bytes:
+    return b"k8s\x00" + _field(1, _field(1, b"v1") + _field(2, kind.encode())) + _field(2, message)
+
+
+def test_protobuf_is_read_where_nothing_would_be_lost() -> None:
+    entry = _field(1, b"k") + _field(2, b"v")
+    message = _field(1, _field(1, b"a") + _field(8, b"") + _field(11, entry)) + _field(2, entry)
+    assert decode_protobuf(_envelope("Secret", message)) == {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "a", "labels": {"k": "v"}},
+        "data": {"k": "dg=="},
+    }
+    with pytest.raises(UnsupportedMediaType, match="send application/json"):
+        decode_protobuf(_envelope("Pod", message))
+    with pytest.raises(UnsupportedMediaType, match="field 9 of Secret"):
+        decode_protobuf(_envelope("Secret", _field(9, b"x")))
+    for wrong in (b"", b"{}", _envelope("Secret", message)[:-1], b"k8s\x00\xff\xff"):
+        with pytest.raises(BadRequest):
+            decode_protobuf(wrong)
+
+
+@given(st.binary(max_size=80))
+@settings(deadline=None, max_examples=100, derandomize=True)
+def test_no_bytes_break_the_protobuf_decoder(noise: bytes) -> None:
+    for body in (b"k8s\x00" + noise, _envelope("Job", noise)):
+        with contextlib.suppress(BadRequest, UnsupportedMediaType):
+            decode_protobuf(body)
