@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING
@@ -11,14 +12,11 @@ import msgspec
 
 from trainwright.api import kinds
 from trainwright.api.crds import build_all_crds
-from trainwright.api.kinds import Kind, find_kind
 from trainwright.api.schemas.registry import schema_of
 from trainwright.base.errors import (
     ApiError,
     BadRequest,
     FieldError,
-    Gone,
-    InternalError,
     LocalRunError,
     NotFound,
     Reason,
@@ -30,7 +28,6 @@ from trainwright.core.admission import build_admission
 from trainwright.machinery.api import DeleteOptions, PatchType, WatchType
 from trainwright.server import ownership, patching, refusals
 from trainwright.server.crd_registry import ServedTable, build_served_builtins
-from trainwright.server.decoded_objects import DecodedObjects
 from trainwright.server.deletion import (
     CRD_CLEANUP_FINALIZER,
     check_preconditions,
@@ -38,37 +35,31 @@ from trainwright.server.deletion import (
     plan_deletion,
 )
 from trainwright.server.key_locks import KeyLocks
-from trainwright.server.listing import (
-    Selection,
-    list_page,
-    parse_revision,
-    parse_selection,
-    refuse_options,
-    too_large,
-)
 from trainwright.server.namespace_limits import NamespaceLimits
 from trainwright.server.pipeline import Pipeline, Writing, is_same
+from trainwright.server.pod_binding import bind_to_node
+from trainwright.server.registry_reads import RegistryReads
 from trainwright.server.requests import (
     ListOptions,
-    RawEvent,
-    ServedKind,
     Warnings,
-    WatchOptions,
     WriteOptions,
     Written,
 )
 from trainwright.server.store import Change, Committed, Store
-from trainwright.server.stored import Stored, StoredPage, build_stored
-from trainwright.server.views import from_view, to_view, view_page, view_stored
-from trainwright.server.watchhub import INITIAL_EVENTS_END, Filter, History, Watch, WatchHub
+from trainwright.server.stored import Stored, build_stored
+from trainwright.server.views import from_view, to_view, view_stored
+from trainwright.server.watchhub import History, Watch, WatchHub
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from trainwright.api.kinds import Kind
     from trainwright.base.objects import Json
     from trainwright.base.times import Clock
     from trainwright.core.admission import Admission
+
+log = logging.getLogger(__name__)
 
 __all__ = ["Registry", "Watch"]
 
@@ -79,11 +70,10 @@ OWN_MANAGER = "trainwright-server"
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _MAX_GENERATED_BASE = 58
 _GENERATE_ATTEMPTS = 8
-_FUTURE_WAIT_S = 3.0
 _CRD_RESOURCE = kinds.CUSTOM_RESOURCE_DEFINITION.resource
 
 
-class Registry:
+class Registry(RegistryReads):
     """Reads come from memory and never wait; writes are async and return after the commit.
 
     Every method raises `ApiError` subclasses only, ready to be sent as a Status. All methods belong
@@ -99,17 +89,11 @@ class Registry:
         admission: Mapping[Kind, Admission],
         history: History | None = None,
     ) -> None:
-        self._store = store
+        super().__init__(store, served, WatchHub(history or History(store.revision)))
         self._clock = clock
-        self._served = served
         self._pipeline = Pipeline(admission, self.lookup, NamespaceLimits(self._all))
-        self._hub = WatchHub(history or History(store.revision))
         self._locks = KeyLocks()
-        self._decoded = DecodedObjects()
         self._submitted: dict[tuple[str, str, str], Object] = {}
-        self._kinds_changed: list[Callable[[], None]] = []
-        self._progress = asyncio.Event()
-        self._handlers: dict[str, list[Callable[[Committed], None]]] = {}
         self._cleanups: set[asyncio.Task[None]] = set()
         store.listen(self._on_commit)
 
@@ -146,26 +130,6 @@ class Registry:
             raise
         return registry
 
-    def _resolve(self, resource: str, data: bytes) -> Kind:
-        """The kind of a stored object; CRDs come first and say what the rest is."""
-        if resource == _CRD_RESOURCE:
-            self._served.put(msgspec.json.decode(data))
-        head = msgspec.json.decode(data, type=_TypeMeta)
-        known = find_kind(head.api_version, head.kind)
-        if known is not None:
-            return known
-        found = next(
-            (
-                s.kind
-                for s in self._served.all()
-                if (s.kind.api_version, s.kind.kind) == (head.api_version, head.kind)
-            ),
-            None,
-        )
-        if found is None:
-            raise InternalError(f"no CRD for the stored {head.kind} of {head.api_version}")
-        return found
-
     async def _ensure_first_objects(self) -> None:
         options = WriteOptions(field_manager=OWN_MANAGER)
         for crd in build_all_crds():
@@ -175,6 +139,9 @@ class Registry:
             elif not _includes(stored.decode()["spec"], crd["spec"]):
                 name = name_of(crd)
                 await self.replace(kinds.CUSTOM_RESOURCE_DEFINITION, "", name, crd, options)
+        for stored in self.candidates(kinds.CUSTOM_RESOURCE_DEFINITION):
+            if is_deleting(self.decoded(stored)):
+                self._start_cleanup(self.decoded(stored))
         for name in FIRST_NAMESPACES:
             if self._find(kinds.NAMESPACE, "", name) is None:
                 await self.create(kinds.NAMESPACE, "", {"metadata": {"name": name}}, options)
@@ -185,165 +152,6 @@ class Registry:
             task.cancel()
         self._hub.close()
         await self._store.close()
-
-    # Reading
-
-    @property
-    def resource_version(self) -> str:
-        """The newest committed resourceVersion of the whole server."""
-        return str(self._store.revision)
-
-    def served_kinds(self) -> Sequence[ServedKind]:
-        """Every kind served now, built-in ones first."""
-        return self._served.all()
-
-    def find_served(self, group: str, version: str, plural: str) -> ServedKind | None:
-        """The kind behind a REST path."""
-        return self._served.find(group, version, plural)
-
-    def on_kinds_changed(self, callback: Callable[[], None]) -> None:
-        """Call `callback` whenever `served_kinds` changed (a CRD came or went): drop caches."""
-        self._kinds_changed.append(callback)
-
-    def subscribe(self, kind: Kind, handler: Callable[[Committed], None]) -> None:
-        """Call `handler` for each change of the kind, in commit order; it must not block."""
-        self._handlers.setdefault(kind.resource, []).append(handler)
-
-    def lookup(self, kind: Kind, namespace: str, name: str) -> Object | None:
-        """The committed object or None, as admission rules read it. Never edit it."""
-        stored = self._find(kind, namespace, name)
-        return None if stored is None else self.decoded(stored)
-
-    def decoded(self, stored: Stored) -> Object:
-        """The object, shared with everybody who asks: never edit it."""
-        return self._decoded.get(stored)
-
-    def candidates(
-        self,
-        kind: Kind,
-        namespace: str = "",
-        *,
-        labels: Mapping[str, str] | None = None,
-        owner_uid: str = "",
-    ) -> Iterable[Stored]:
-        """Objects with all `labels` and an owner of that uid, by index where there is one."""
-        index = self._store.index(kind.resource)
-        wanted = labels or {}
-        found = index.find(wanted, owner_uid=owner_uid)
-        for stored in index.all(namespace) if found is None else found:
-            if namespace and stored.namespace != namespace:
-                continue
-            if owner_uid and owner_uid not in stored.owners:
-                continue
-            if all(stored.labels.get(key) == value for key, value in wanted.items()):
-                yield stored
-
-    def count(self, kind: Kind, namespace: str = "") -> int:
-        """How many objects there are."""
-        return self._store.index(kind.resource).count(namespace)
-
-    def get(self, kind: Kind, namespace: str, name: str) -> Stored:
-        """The committed object; NotFound."""
-        served = self._of(kind)
-        stored = self._find(served.storage or kind, namespace, name)
-        if stored is None:
-            raise refusals.not_found(kind, name)
-        return view_stored(served, stored)
-
-    def list(self, kind: Kind, namespace: str, options: ListOptions) -> StoredPage:
-        """One page, sorted by namespace and name; `namespace=""` means all."""
-        served = self._of(kind)
-        resource = (served.storage or kind).resource
-        page = list_page(
-            self._store.index(resource),
-            namespace,
-            options,
-            selection=self._selection(served, options.label_selector, options.field_selector),
-            history=self._hub.history,
-            current=self._store.revision,
-            resource=resource,
-        )
-        return view_page(served, page)
-
-    def _selection(self, served: ServedKind, labels: str, fields: str) -> Selection:
-        if served.storage is None:
-            return parse_selection(served, labels, fields, self.decoded)
-        return parse_selection(
-            served, labels, fields, lambda stored: view_stored(served, stored).decode()
-        )
-
-    async def wait_for_revision(self, resource_version: str) -> None:
-        """Wait shortly until `resource_version` is reached.
-
-        Raises:
-            Timeout: 504 with cause ResourceVersionTooLarge. BadRequest: not a number.
-        """
-        wanted = parse_revision(resource_version)
-        try:
-            async with asyncio.timeout(_FUTURE_WAIT_S):
-                while self._store.revision < wanted:
-                    self._progress.clear()
-                    await self._progress.wait()
-        except TimeoutError:
-            raise too_large(wanted, self._store.revision) from None
-
-    def watch(self, kind: Kind, namespace: str, options: WatchOptions) -> Watch:
-        """Start a watch; events from now on are kept for it at once.
-
-        Raises:
-            Gone: history does not reach back to `resource_version`. Invalid: bad combination.
-        """
-        served = self._of(kind)
-        _check_watch_options(options)
-        storage = served.storage or kind
-        selection = self._selection(served, options.label_selector, options.field_selector)
-        wanted = Filter(
-            resource=storage.resource,
-            namespace=namespace,
-            matches=None if selection.is_everything else selection.matches,
-            view=(lambda stored: view_stored(served, stored)) if served.storage else None,
-        )
-        initial = self._initial_events(served, wanted, options)
-        timeout_s = options.timeout_s
-        watch = self._hub.open(
-            wanted,
-            timeout_s=random.uniform(1800, 3600) if timeout_s is None else timeout_s,  # noqa: S311 - spreads reconnects
-            bookmark=_bookmarks(kind) if options.allow_bookmarks else None,
-        )
-        watch.start_with(initial)
-        return watch
-
-    def _initial_events(
-        self, served: ServedKind, wanted: Filter, options: WatchOptions
-    ) -> Sequence[RawEvent]:
-        revision = parse_revision(options.resource_version)
-        listed = options.send_initial_events
-        if listed is None:
-            listed = revision == 0
-        if not listed:
-            if revision > self._store.revision:
-                raise Gone(
-                    f"resource version {revision} lies in the future ({self._store.revision}); "
-                    "list again"
-                )
-            since = self._hub.history.since(revision, wanted.resource) if revision else ()
-            events = (wanted.select(change) for change in since)
-            return [event for event in events if event is not None]
-        if revision > self._store.revision:
-            raise too_large(revision, self._store.revision)
-        page = self.list(
-            served.kind,
-            wanted.namespace,
-            ListOptions(
-                label_selector=options.label_selector, field_selector=options.field_selector
-            ),
-        )
-        added = [RawEvent(WatchType.ADDED, s.data, s.revision, s) for s in page.items]
-        if options.send_initial_events:
-            current = self._store.revision
-            data = _bookmarks(served.kind)(current, True)
-            added.append(RawEvent(WatchType.BOOKMARK, data, current))
-        return added
 
     # Writing
 
@@ -556,7 +364,7 @@ class Registry:
                 )
             if is_deleting(old):
                 raise refusals.conflict(kinds.POD, name, f"pod {name} is being deleted")
-            new = _bound(old, target, binding, render_time(writing.now))
+            new = bind_to_node(old, target, binding, render_time(writing.now))
             return await self._commit(writing, ownership.track(writing, old, new), stored)
 
     # Steps of a write
@@ -577,23 +385,11 @@ class Registry:
             subresource=subresource,
         )
 
-    def _all(self, kind: Kind, namespace: str) -> Iterable[Object]:
-        return map(self.decoded, self._store.index(kind.resource).all(namespace))
-
     def _quota_lock(self, kind: Kind, namespace: str) -> AbstractAsyncContextManager[None]:
         """Where a quota counts, one create at a time: the next one must see this one."""
         if not kind.namespaced or not self.count(kinds.RESOURCE_QUOTA, namespace):
             return nullcontext()
         return self._locks.hold(("quota", kind.resource, namespace))
-
-    def _of(self, kind: Kind) -> ServedKind:
-        served = self._served.of(kind)
-        if served is None:
-            raise NotFound("the server could not find the requested resource")
-        return served
-
-    def _find(self, kind: Kind, namespace: str, name: str) -> Stored | None:
-        return self._store.index(kind.resource).get((namespace if kind.namespaced else "", name))
 
     def _existing(self, writing: Writing, namespace: str, name: str) -> Stored:
         stored = self._find(writing.kind, namespace, name)
@@ -676,7 +472,11 @@ class Registry:
         self._hub.publish(change)
         self._progress.set()
         for handler in self._handlers.get(now.kind.resource, ()):
-            handler(change)
+            try:
+                handler(change)
+            except Exception:
+                # A listener's fault must not keep the writer, or the next listener, waiting.
+                log.exception("listener failed kind=%s name=%s", now.kind.resource, now.name)
 
     def _on_crd(self, change: Committed) -> None:
         if change.type is WatchType.DELETED:
@@ -686,11 +486,14 @@ class Registry:
             crd = self.decoded(change.now)
             self._served.put(crd)
             if is_deleting(crd):
-                task = asyncio.ensure_future(self._remove_instances(crd))
-                self._cleanups.add(task)
-                task.add_done_callback(self._cleanups.discard)
+                self._start_cleanup(crd)
         for callback in self._kinds_changed:
             callback()
+
+    def _start_cleanup(self, crd: Object) -> None:
+        task = asyncio.create_task(self._remove_instances(crd), name=f"cleanup {name_of(crd)}")
+        self._cleanups.add(task)
+        task.add_done_callback(self._cleanups.discard)
 
     def _hold_for_instances(self, crd: Object) -> Object:
         finalizers = dig(crd, "metadata", "finalizers", default=[])
@@ -730,57 +533,6 @@ def _includes(value: Json, part: Json) -> bool:
     if isinstance(value, dict) and isinstance(part, dict):
         return all(key in value and _includes(value[key], part[key]) for key in part)
     return bool(value == part)
-
-
-class _TypeMeta(msgspec.Struct):
-    api_version: str = msgspec.field(name="apiVersion")
-    kind: str
-
-
-def _check_watch_options(options: WatchOptions) -> None:
-    match = options.resource_version_match
-    if options.send_initial_events is None:
-        if match:
-            raise refuse_options(
-                "resourceVersionMatch",
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            )
-        return
-    if match != "NotOlderThan":
-        raise refuse_options(
-            "resourceVersionMatch",
-            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        )
-
-
-def _bookmarks(kind: Kind) -> Callable[[int, bool], bytes]:
-    """How bookmarks of a watch are written."""
-
-    def render(revision: int, initial_end: bool) -> bytes:
-        metadata: Object = {"resourceVersion": str(revision), "creationTimestamp": None}
-        if initial_end:
-            metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
-        bookmark = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
-        return msgspec.json.encode(bookmark)
-
-    return render
-
-
-def _bound(pod: Object, node_name: str, binding: Object, now: str) -> Object:
-    """The pod on its node."""
-    condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}
-    status = dict(pod.get("status") or {})
-    others = [c for c in status.get("conditions") or () if c.get("type") != "PodScheduled"]
-    status["conditions"] = [*others, condition]
-    annotations = dig(binding, "metadata", "annotations", default={})
-    metadata = pod["metadata"]
-    if annotations:
-        metadata = {
-            **metadata,
-            "annotations": {**(metadata.get("annotations") or {}), **annotations},
-        }
-    spec = {**pod["spec"], "nodeName": node_name}
-    return {**pod, "metadata": metadata, "spec": spec, "status": status}
 
 
 def _dry(kind: Kind, obj: Object, before: Stored | None) -> Stored:

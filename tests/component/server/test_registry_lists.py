@@ -114,7 +114,7 @@ async def test_future_revision_is_waited_for_and_then_refused(
     waiting = asyncio.ensure_future(registry.wait_for_revision(soon))
     await create_maps(api, "a")
     await waiting
-    monkeypatch.setattr("trainwright.server.registry._FUTURE_WAIT_S", 0.01)
+    monkeypatch.setattr("trainwright.server.registry_reads._FUTURE_WAIT_S", 0.01)
     with pytest.raises(Timeout) as refused:
         await registry.wait_for_revision("999999")
     assert refused.value.details["causes"][0]["reason"] == "ResourceVersionTooLarge"
