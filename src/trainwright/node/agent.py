@@ -249,7 +249,8 @@ class NodeAgent:
             await runner.run()
         except Exception:  # a task's outermost edge
             logger.exception("the runner of pod %s failed", name_of(held.pod))
-            return
+            text = "the node failed to run this pod; its log says why. Delete the pod to try again"
+            self.note(held.pod, "Warning", "FailedSync", text)
         if not held.is_gone and is_deleting(held.pod) and not self._is_stopping:
             await self._delete(held)
         if held.is_gone:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 65536
 MEMORY_PERIOD_S = 0.25
+OPEN_LINE_S = 0.1
+"""Programs without a buffer write a line in pieces: so long its end is waited for."""
+LONGEST_OPEN_LINE = 16384
 START_ERROR = 128
 
 
@@ -47,6 +50,7 @@ class Log:
 
     def __init__(self, path: str, max_bytes: int, keep: int) -> None:
         self.path, self.max_bytes, self.keep = path, max_bytes, keep
+        self.open_line, self.open_since, self.flush_at = b"", "", 0.0
         self.open()
 
     def open(self) -> None:
@@ -66,12 +70,28 @@ class Log:
         self.open()
 
     def write(self, stream: str, data: bytes) -> None:
-        head = f"{render_now()} {stream} ".encode()
-        *lines, rest = data.split(b"\n")
-        parts = [head + b"F " + line + b"\n" for line in lines]
-        if rest:
-            parts.append(head + b"P " + rest + b"\n")
-        text = b"".join(parts)
+        """Write lines; what is left of an open one waits a moment for its end."""
+        if not self.open_line:
+            self.open_since, self.flush_at = render_now(), time.monotonic() + OPEN_LINE_S
+        first, *others = (self.open_line + data).split(b"\n")
+        head = f"{self.open_since} {stream} F ".encode()
+        if others:
+            *others, self.open_line = others
+            self.open_since, self.flush_at = render_now(), time.monotonic() + OPEN_LINE_S
+            later = f"{self.open_since} {stream} F ".encode()
+            self.append(b"".join([head + first + b"\n", *(later + o + b"\n" for o in others)]))
+        else:
+            self.open_line = first
+        if len(self.open_line) >= LONGEST_OPEN_LINE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what there is of an open line."""
+        if self.open_line:
+            self.append(f"{self.open_since} stdout P ".encode() + self.open_line + b"\n")
+            self.open_line = b""
+
+    def append(self, text: bytes) -> None:
         try:
             if self.size and self.size + len(text) > self.max_bytes:
                 self.rotate()
@@ -437,6 +457,8 @@ class Shim:
                     read_some(wake)
                 elif not self.copy(streams, fd):
                     poll.unregister(fd)
+            if self.log.open_line and time.monotonic() >= self.log.flush_at:
+                self.log.flush()
             self.reap()
             self.watch_memory()
             if self.kill_at is not None and time.monotonic() >= self.kill_at:
@@ -444,6 +466,8 @@ class Shim:
 
     def read_timeout_ms(self) -> int | None:
         waits = [] if not self.memory_bytes else [MEMORY_PERIOD_S]
+        if self.log.open_line:
+            waits.append(max(0.0, self.log.flush_at - time.monotonic()))
         if self.kill_at is not None:
             waits.append(max(0.0, self.kill_at - time.monotonic()))
         return int(min(waits) * 1000) + 1 if waits else None
@@ -486,6 +510,7 @@ class Shim:
                     pass
             except BlockingIOError:
                 continue
+        self.log.flush()
 
     def reap(self) -> bool:
         """Collect ended children; False when there are none at all."""
@@ -502,12 +527,20 @@ class Shim:
     def watch_memory(self) -> None:
         if not self.memory_bytes or self.status is not None:
             return
-        pids = find_descendants(os.getpid())
+        pids = self.find_members()
         if read_private_bytes(pids) > self.memory_bytes:
             exact = read_proportional_bytes(pids)
             if exact == 0 or exact > self.memory_bytes:
                 self.out_of_memory = True
                 self.kill_tree()
+
+    def find_members(self) -> list[int]:
+        """The container's processes; from its group where there is one, which spares the walk."""
+        try:
+            with open(os.path.join(self.cgroup, "cgroup.procs"), encoding="ascii") as file:
+                return [int(line) for line in file]
+        except OSError:
+            return find_descendants(os.getpid())
 
     def kill_tree(self) -> None:
         """SIGKILL everything below until nothing is left: sessions of their own do not matter."""

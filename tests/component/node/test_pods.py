@@ -246,7 +246,7 @@ async def test_pods_removed_meanwhile_are_killed_at_the_next_start(laptop: Lapto
     laptop.api.objects.pop(("Pod", "default", "pod"))
     await laptop.start()
     await laptop.wait_for(lambda: not find_marked(marker))
-    assert not list((laptop.home / "pods").iterdir())
+    await laptop.wait_for(lambda: not list((laptop.home / "pods").iterdir()))
 
 
 async def test_idle_pod_writes_nothing(laptop: Laptop) -> None:
