@@ -15,7 +15,7 @@ from trainwright.api.wellknown import TRAINER_MANAGER
 from trainwright.base.errors import InvalidObject, NotFound
 from trainwright.base.objects import controller_of, is_deleting, name_of, namespace_of, uid_of
 from trainwright.controllers.reconciler import Outcome, Watch
-from trainwright.core.plan import Apply, Delete, Plan
+from trainwright.core.plan import Apply, Delete, Patch, Plan
 from trainwright.core.trainjob.plan import (
     Applied,
     Observed,
@@ -26,6 +26,7 @@ from trainwright.core.trainjob.plan import (
 from trainwright.core.trainjob.runtime import find_runtime_kind, snapshot_name
 from trainwright.core.trainjob.settings import DEFAULT_SETTINGS, TrainJobSettings
 from trainwright.core.trainjob.status import is_finished
+from trainwright.core.trainjob.throttle import hold_back_counts
 from trainwright.machinery.workqueue import Key
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ class TrainJobController:
         self._settings = settings
         self._applied: dict[str, Applied] = {}
         """Our last apply of each JobSet, by the uid of its TrainJob."""
+        self._status_written: dict[str, float] = {}
+        """When (monotonic) each TrainJob's status was last written, by uid."""
         self._uids: dict[Key, str] = {}
 
     def watches(self) -> Sequence[Watch]:
@@ -92,11 +95,16 @@ class TrainJobController:
         if trainjob is None:
             return None
         observed = await self._observe(trainjob)
-        return Outcome(trainjob, plan_trainjob(observed, self._settings, self._clock.now()))
+        plan = plan_trainjob(observed, self._settings, self._clock.now())
+        written = self._status_written.get(uid_of(trainjob))
+        since_s = None if written is None else self._clock.monotonic() - written
+        return Outcome(trainjob, hold_back_counts(plan, trainjob, since_s))
 
     def note_written(self, subject: Object, action: Action, written: Object) -> None:
-        """Remember what a JobSet was made of, so that it is not sent again unchanged."""
+        """Remember what a JobSet was made of and when a status was written."""
         match action:
+            case Patch(kind=kind) if kind == TRAINJOB:
+                self._status_written[uid_of(subject)] = self._clock.monotonic()
             case Apply(kind=kind, obj=desired) if kind == JOBSET:
                 self._applied[uid_of(subject)] = record_apply(dict(desired), written)
             case Delete(kind=kind) if kind == JOBSET:
@@ -149,6 +157,7 @@ class TrainJobController:
         before = self._uids.pop(key, uid)
         if before != uid:
             self._applied.pop(before, None)
+            self._status_written.pop(before, None)
         if uid:
             self._uids[key] = uid
 
