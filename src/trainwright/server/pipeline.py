@@ -46,6 +46,9 @@ _SYSTEM_FIELDS = (
     "deletionGracePeriodSeconds",
 )
 
+_WRONG_SHAPE = (AttributeError, KeyError, TypeError, ValueError)
+"""What defaults raise over fields of another type than they expect; the schema words it better."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
@@ -97,7 +100,7 @@ class Pipeline:
             new.pop("status", None)
         if kind == kinds.NAMESPACE:
             new["spec"] = {"finalizers": ["kubernetes"], **(new.get("spec") or {})}
-        new = self._limits.fill_in(kind, namespace, new)
+        new = self._fill_in_limits(writing, namespace, new)
         new = self.admit(writing, new, None)
         self._limits.check(kind, namespace, new)
         if kind in _FIRST_STATUS and not new.get("status"):
@@ -167,13 +170,20 @@ class Pipeline:
                 raise refusals.invalid(kind, name_of(new), verdict.errors)
         return new
 
+    def _fill_in_limits(self, writing: Writing, namespace: str, new: Object) -> Object:
+        try:
+            return self._limits.fill_in(writing.kind, namespace, new)
+        except _WRONG_SHAPE:
+            self._check_schema(writing, new, None)
+            raise
+
     def _default(
         self, writing: Writing, default: Callable[[Request], Object], request: Request
     ) -> Object:
         """Built-in defaults; what has another shape than they expect is refused by its schema."""
         try:
             return default(request)
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except _WRONG_SHAPE:
             self._check_schema(writing, request.new, request.old)
             raise
 

@@ -14,6 +14,7 @@ from trainwright.api import kinds
 from trainwright.api.crds import build_all_crds
 from trainwright.api.schemas.registry import schema_of
 from trainwright.base.errors import (
+    AlreadyExists,
     ApiError,
     BadRequest,
     FieldError,
@@ -67,6 +68,8 @@ MAX_OBJECT_BYTES = 3 * 512 * 1024
 """As etcd limits it: an object that a real cluster would not keep is not kept here either."""
 FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 OWN_MANAGER = "trainwright-server"
+_LOST_WITHOUT_HARM = (kinds.EVENT, kinds.LEASE)
+"""The last of them may be lost with the machine's power, so they wait for no disk."""
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _MAX_GENERATED_BASE = 58
 _GENERATE_ATTEMPTS = 8
@@ -175,8 +178,10 @@ class Registry(RegistryReads):
             suffix = "".join(random.choices(_SUFFIX_LETTERS, k=5))  # noqa: S311 - a name, no secret
             name = str(base)[:_MAX_GENERATED_BASE] + suffix
             candidate = {**obj, "metadata": {**metadata, "name": name}}
-            if self._find(writing.kind, namespace, name) is None:
+            try:
                 return await self._create_named(writing, namespace, candidate)
+            except AlreadyExists:
+                continue
         raise refusals.already_exists(
             kind, str(base), "the server was not able to generate a unique name for the object"
         )
@@ -193,8 +198,6 @@ class Registry(RegistryReads):
             obj = self._pipeline.prepare_create(writing, namespace, obj)
             if self._find(kind, namespace, name) is not None:
                 raise refusals.already_exists(writing.asked, name)
-            if kind in kinds.STORED_WITHOUT_EFFECT:
-                writing.warnings.add(f"{kind.plural} are stored, but nothing here acts on them")
             obj = ownership.track(writing, None, obj)
             return await self._commit(writing, obj, None)
 
@@ -420,6 +423,8 @@ class Registry(RegistryReads):
         self, writing: Writing, obj: Object, before: Stored | None, *, remove: bool = False
     ) -> Written:
         kind, warnings = writing.kind, writing.warnings.texts
+        if before is None and kind in kinds.STORED_WITHOUT_EFFECT:
+            writing.warnings.add(f"{kind.plural} are stored, but nothing here acts on them")
         served = self._of(writing.asked)
         remove = remove or (before is not None and is_released(kind, obj))
         obj = {**obj, "metadata": {**obj["metadata"]}}
@@ -444,7 +449,7 @@ class Registry(RegistryReads):
             obj=obj,
             before=before,
             remove=remove,
-            durable=writing.subresource != "status",
+            durable=writing.subresource != "status" and kind not in _LOST_WITHOUT_HARM,
         )
         try:
             # A caller that goes away must not free the key while its change is still waiting.

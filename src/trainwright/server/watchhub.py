@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from trainwright.server.store import Committed
     from trainwright.server.stored import Stored
 
-HISTORY_CHANGES = 20_000
-HISTORY_BYTES = 64 * 1024 * 1024
+HISTORY_CHANGES = 10_000
+HISTORY_BYTES = 32 * 1024 * 1024
 """History keeps as many changes as fit into both limits."""
 MAX_BACKLOG = 10_000
 """Changes that wait for one slow reader before its watch is ended."""

@@ -9,16 +9,20 @@ from tests.component.server.registries import (
     make_config_map,
     make_pod,
     make_trainjob,
+    open_registry,
 )
 from trainwright.api import kinds
 from trainwright.base.errors import Conflict, Forbidden, Invalid, NotFound
+from trainwright.base.objects import is_deleting
 from trainwright.machinery.api import DeleteOptions, PatchType
+from trainwright.server.inprocess import InProcessApi
 from trainwright.server.requests import ListOptions, WriteOptions
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from trainwright.api.kinds import Kind
     from trainwright.base.objects import Object
-    from trainwright.server.inprocess import InProcessApi
     from trainwright.server.registry import Registry
 
 
@@ -203,3 +207,27 @@ async def test_crd_brings_and_takes_its_kind(registry: Registry, api: InProcessA
     with pytest.raises(NotFound):
         registry.get(kind, "default", "w")
     assert registry.count(kind) == 0
+
+
+async def test_objects_of_a_crd_are_there_after_a_restart(tmp_path: Path) -> None:
+    first = await open_registry(tmp_path / "data")
+    await create(InProcessApi(first), WIDGETS)
+    served = first.find_served("example.com", "v1", "widgets")
+    assert served is not None
+    widget = {"metadata": {"name": "w", "finalizers": ["a.b/c"]}, "spec": {"size": 4}}
+    await first.create(served.kind, "default", widget, WriteOptions())
+    await InProcessApi(first).delete(kinds.CUSTOM_RESOURCE_DEFINITION, "", "widgets.example.com")
+    await first.close()
+
+    second = await open_registry(tmp_path / "data")
+    try:
+        api = InProcessApi(second)
+        assert (await api.get(served.kind, "default", "w"))["spec"] == {"size": 4}
+        await eventually(lambda: is_deleting(second.get(served.kind, "default", "w").decode()))
+        release = {"metadata": {"finalizers": None}}
+        await api.patch(
+            served.kind, "default", "w", release, type=PatchType.MERGE, field_manager="m"
+        )
+        await eventually(lambda: second.find_served("example.com", "v1", "widgets") is None)
+    finally:
+        await second.close()

@@ -169,3 +169,18 @@ async def test_events_follow_the_order_of_commits(registry: Registry, api: InPro
     await asyncio.gather(*(create(api, f"c{number}") for number in range(50)))
     revisions = [int((await reader.next())[1]["metadata"]["resourceVersion"]) for _ in range(50)]
     assert revisions == sorted(revisions)
+
+
+async def test_failing_listener_keeps_nobody_waiting(
+    registry: Registry, api: InProcessApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: list[str] = []
+
+    def fail(change: object) -> None:
+        raise RuntimeError("broken listener")
+
+    registry.subscribe(kinds.CONFIG_MAP, fail)
+    registry.subscribe(kinds.CONFIG_MAP, lambda change: heard.append(change.now.name))
+    await create(api, "a")
+    assert heard == ["a"]
+    assert "listener failed" in caplog.text
