@@ -15,7 +15,7 @@ import pytest
 from tests.simulation.store import is_live
 from tests.simulation.world import World, finish, job_name_of
 from trainwright.api.kinds import JOB, JOBSET, POD, SERVICE
-from trainwright.base.objects import dig, is_condition_true, labels_of, name_of
+from trainwright.base.objects import dig, is_condition_true, labels_of, name_of, uid_of
 from trainwright.machinery.api import DeleteOptions
 
 if TYPE_CHECKING:
@@ -43,7 +43,11 @@ class Script:
         return 0
 
 
-def make_jobset(*, backoff_limit: int = 0, replicas: int = 1, **spec: Any) -> Object:
+def make_jobset(
+    *, backoff_limit: int = 0, replicas: int = 1, job: Object | None = None, **spec: Any
+) -> Object:
+    more = job or {}
+
     def replicated_job(name: str, **fields: Any) -> Object:
         pod = {"containers": [{"name": "c"}], "restartPolicy": "Never"}
         job = {
@@ -52,6 +56,7 @@ def make_jobset(*, backoff_limit: int = 0, replicas: int = 1, **spec: Any) -> Ob
             "completionMode": "Indexed",
             "backoffLimit": backoff_limit,
             "template": {"spec": pod},
+            **more,
         }
         return {"name": name, "replicas": replicas, "template": {"spec": job}, **fields}
 
@@ -166,6 +171,65 @@ def delete(seed: int) -> None:
         assert world.store.all(kind) == []
 
 
+def _preempt(deleted: list[str]) -> Any:
+    """Somebody deletes a pod that runs."""
+
+    def change(world: World) -> None:
+        running = [pod for pod in world.store.all(POD) if is_live(pod)]
+        if running:
+            pod = world.rng.choice(running)
+            deleted.append(name_of(pod))
+            options = DeleteOptions(uid=uid_of(pod))
+            finish(world.store.delete(POD, "team", name_of(pod), options))
+
+    return change
+
+
+def lose_pods(seed: int) -> None:
+    """A deleted pod is one failure and is replaced, at once or after its end."""
+    policy = ("TerminatingOrFailed", "Failed")[seed % 2]
+    deleted: list[str] = []
+    jobset = make_jobset(backoff_limit=6, job={"podReplacementPolicy": policy})
+    world = run(seed, jobset, Script(), *[_preempt(deleted)] * 3)
+    for job in world.store.all(JOB):
+        assert is_condition_true(job, "Complete")
+        mine = [name for name in deleted if name.startswith(f"{name_of(job)}-")]
+        assert dig(job, "status", "failed", default=0) == len(mine)
+    check_tidy(world)
+
+
+def without_indexes(seed: int) -> None:
+    """Successes of pods without an index are counted once each."""
+    job = {"completionMode": "NonIndexed", "completions": 3}
+    failures = seed % 3
+    world = run(seed, make_jobset(backoff_limit=3, job=job), Script({0: failures}))
+    jobs = world.store.all(JOB)
+    assert [name_of(job) for job in jobs] == ["js-a-0", "js-b-0"]
+    for job in jobs:
+        assert is_condition_true(job, "Complete")
+        assert dig(job, "status", "succeeded") == 3
+        assert dig(job, "status", "failed", default=0) == failures
+    check_tidy(world)
+
+
+def orphan(seed: int) -> None:
+    """Pods of a Job that is deleted as kubectl's raw API does it stay, without ties."""
+
+    def change(world: World) -> None:
+        for job in world.store.all(JOB):
+            options = DeleteOptions(propagation="Orphan", uid=uid_of(job))
+            finish(world.store.delete(JOB, "team", name_of(job), options))
+
+    world = run(seed, make_jobset(), Script(), change)
+    (jobset,) = world.store.all(JOBSET)
+    assert dig(jobset, "status", "terminalState") == "Completed"
+    jobs = {uid_of(job) for job in world.store.all(JOB)}
+    for pod in world.store.all(POD):
+        owner = dig(pod, "metadata", "ownerReferences", 0, "uid")
+        assert owner is None or owner in jobs
+    check_tidy(world)
+
+
 def expire(seed: int) -> None:
     world = run(seed, make_jobset(ttlSecondsAfterFinished=60), Script())
     for kind in (JOBSET, JOB, POD, SERVICE):
@@ -181,6 +245,9 @@ SCENARIOS = (
     suspend_for_good,
     delete,
     expire,
+    lose_pods,
+    without_indexes,
+    orphan,
 )
 
 
