@@ -134,20 +134,27 @@ class Registry(RegistryReads):
         return registry
 
     async def _ensure_first_objects(self) -> None:
-        options = WriteOptions(field_manager=OWN_MANAGER)
-        for crd in build_all_crds():
-            stored = self._find(kinds.CUSTOM_RESOURCE_DEFINITION, "", name_of(crd))
-            if stored is None:
-                await self.create(kinds.CUSTOM_RESOURCE_DEFINITION, "", crd, options)
-            elif not _includes(stored.decode()["spec"], crd["spec"]):
-                name = name_of(crd)
-                await self.replace(kinds.CUSTOM_RESOURCE_DEFINITION, "", name, crd, options)
         for stored in self.candidates(kinds.CUSTOM_RESOURCE_DEFINITION):
             if is_deleting(self.decoded(stored)):
                 self._start_cleanup(self.decoded(stored))
-        for name in FIRST_NAMESPACES:
-            if self._find(kinds.NAMESPACE, "", name) is None:
-                await self.create(kinds.NAMESPACE, "", {"metadata": {"name": name}}, options)
+        crds = (self._ensure_crd(crd) for crd in build_all_crds())
+        namespaces = (self._ensure_namespace(name) for name in FIRST_NAMESPACES)
+        await asyncio.gather(*crds, *namespaces)
+
+    async def _ensure_crd(self, crd: Object) -> None:
+        kind, name = kinds.CUSTOM_RESOURCE_DEFINITION, name_of(crd)
+        options = WriteOptions(field_manager=OWN_MANAGER)
+        stored = self._find(kind, "", name)
+        if stored is None:
+            await self.create(kind, "", crd, options)
+        elif not _includes(self.decoded(stored)["spec"], crd["spec"]):
+            crd["metadata"]["resourceVersion"] = stored.resource_version
+            await self.replace(kind, "", name, crd, options)
+
+    async def _ensure_namespace(self, name: str) -> None:
+        if self._find(kinds.NAMESPACE, "", name) is None:
+            options = WriteOptions(field_manager=OWN_MANAGER)
+            await self.create(kinds.NAMESPACE, "", {"metadata": {"name": name}}, options)
 
     async def close(self) -> None:
         """Finish pending writes, end watches, close the store."""

@@ -238,7 +238,11 @@ class Store:
                 index.put(now)
             self.revision = now.revision
             for listener in self._listeners:
-                listener(committed)
+                try:
+                    listener(committed)
+                except Exception:
+                    # The change has happened: its writer must be answered whatever listeners do.
+                    log.exception("listener failed revision=%d", now.revision)
             if not future.done():
                 future.set_result(committed)
 

@@ -98,6 +98,28 @@ def write_until_killed(folder: Path) -> set[str]:
     return acknowledged
 
 
+async def test_crds_of_ours_are_brought_up_to_date_at_the_start(tmp_path: Path) -> None:
+    first = await open_registry(tmp_path / "data")
+    api = InProcessApi(first)
+    name = "trainjobs.trainer.kubeflow.org"
+    crd = await api.get(kinds.CUSTOM_RESOURCE_DEFINITION, "", name)
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    trainer = schema["properties"]["spec"]["properties"].pop("trainer")
+    await api.replace(kinds.CUSTOM_RESOURCE_DEFINITION, crd, field_manager="older")
+    await first.close()
+
+    second = await open_registry(tmp_path / "data")
+    try:
+        crd = second.get(kinds.CUSTOM_RESOURCE_DEFINITION, "", name).decode()
+        schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        assert schema["properties"]["spec"]["properties"]["trainer"] == trainer
+        served = second.find_served("trainer.kubeflow.org", "v1alpha1", "trainjobs")
+        assert served is not None
+        assert served.schema == schema
+    finally:
+        await second.close()
+
+
 async def test_killed_in_the_middle_of_writes_loses_nothing_acknowledged(tmp_path: Path) -> None:
     acknowledged = await asyncio.to_thread(write_until_killed, tmp_path / "data")
     registry = await open_registry(tmp_path / "data")
