@@ -5,20 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trainwright.api.kinds import CLUSTER_TRAINING_RUNTIME, JOBSET, TRAINING_RUNTIME
 from trainwright.base.errors import LocalRunError
 from trainwright.controllers.expiry import EventExpiryController
 from trainwright.controllers.garbage import GarbageController
 from trainwright.controllers.job import JobController
 from trainwright.controllers.jobset import JobSetController
 from trainwright.controllers.namespace import NamespaceController
+from trainwright.controllers.runtime import RuntimeController
 from trainwright.controllers.scheduler import SchedulerController
 from trainwright.controllers.trainjob import TrainJobController
+from trainwright.core.admission import build_admission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from trainwright.api.kinds import Kind
     from trainwright.base.times import Clock
     from trainwright.controllers.reconciler import Controller
+    from trainwright.core.admission import Admission
     from trainwright.machinery.api import Api, Lister
 
 
@@ -44,6 +49,10 @@ class Entry:
 CONTROLLERS: Mapping[str, Entry] = {
     "trainjob": Entry(
         lambda s: TrainJobController(api=s.api, lister=s.lister, clock=s.clock), workers=4
+    ),
+    "trainingruntime": Entry(lambda s: RuntimeController(TRAINING_RUNTIME, lister=s.lister)),
+    "clustertrainingruntime": Entry(
+        lambda s: RuntimeController(CLUSTER_TRAINING_RUNTIME, lister=s.lister)
     ),
     "jobset": Entry(lambda s: JobSetController(lister=s.lister, clock=s.clock), workers=4),
     "job": Entry(lambda s: JobController(lister=s.lister, clock=s.clock), workers=4),
@@ -72,3 +81,12 @@ def choose_controllers(chosen: str) -> Sequence[str]:
     if not wanted or "all" in wanted:
         wanted = list(CONTROLLERS)
     return [name for name in CONTROLLERS if name in wanted and name not in left_out]
+
+
+def choose_admission(controllers: Sequence[str]) -> Mapping[Kind, Admission]:
+    """The rules that hold when these controllers run.
+
+    A cluster's JobSet controller brings its webhooks with it: without it JobSets are stored as sent.
+    """
+    left_out = () if "jobset" in controllers else (JOBSET,)
+    return {kind: rules for kind, rules in build_admission().items() if kind not in left_out}

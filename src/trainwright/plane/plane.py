@@ -14,7 +14,13 @@ from trainwright.machinery.events import EventRecorder
 from trainwright.node.agent import NodeAgent
 from trainwright.node.settings import NodeSettings
 from trainwright.plane.bootstrap import ensure_first_objects
-from trainwright.plane.controllers import CONTROLLERS, Surroundings, choose_controllers
+from trainwright.plane.controllers import (
+    CONTROLLERS,
+    Surroundings,
+    choose_admission,
+    choose_controllers,
+)
+from trainwright.plane.room import retry_when_there_is_room
 from trainwright.plane.secrets import ensure_secret
 from trainwright.server.app import App
 from trainwright.server.auth import Authenticator
@@ -79,7 +85,10 @@ class Plane:
         """
         home = self._home
         home.ensure()
-        self._registry = await Registry.open(home.store, self._clock)
+        chosen = choose_controllers(self._settings.controllers)
+        self._registry = await Registry.open(
+            home.store, self._clock, admission=choose_admission(chosen)
+        )
         try:
             await self._start_above_the_store()
         except BaseException:
@@ -109,6 +118,7 @@ class Plane:
         await ensure_first_objects(self.api)
         for loop in self._loops:
             self._run(loop.run())
+        retry_when_there_is_room(self.lister, [loop.queue for loop in self._loops])
         if self._node is not None:
             self._run(self._node.run())
         write_kubeconfig(home.kubeconfig, self.url, certificates.ca_pem, token)
