@@ -158,9 +158,14 @@ def _render_lines(rendered: Rendered) -> Sequence[str]:
     ]
     width = min(90, max((len(path) for path, _ in leaves), default=0))
     return [
-        f"{path:{width}}  {_shorten(value):40}  # {rendered.origins.get(path, '')}".rstrip()
+        f"{path:{width}}  {_shorten(value):40}  # {_explain(rendered, path)}".rstrip()
         for path, value in leaves
     ]
+
+
+def _explain(rendered: Rendered, path: str) -> str:
+    said = (rendered.origins.get(path, ""), rendered.reasons.get(path, ""))
+    return ": ".join(part for part in said if part)
 
 
 def _shorten(value: str) -> str:

@@ -46,7 +46,7 @@ def ls(
 
         async with connect(kubeconfig) as api:
             where = "" if all_namespaces else (namespace or api.connection.namespace)
-            shown: Sequence[Sequence[str]] = ()
+            shown: Sequence[Sequence[str]] | None = None
             while True:
                 views = await read_jobs(api, where)
                 views = [v for v in views if not state or v.state.name.lower() == state.lower()]
@@ -66,9 +66,9 @@ def ls(
 
 
 def _print_jobs(
-    views: Sequence[JobView], shown: Sequence[Sequence[str]], *, wide: bool, spaces: bool
+    views: Sequence[JobView], shown: Sequence[Sequence[str]] | None, *, wide: bool, spaces: bool
 ) -> Sequence[Sequence[str]]:
-    """Print the jobs, or, when some are shown already, those that changed (ages apart)."""
+    """Print the jobs, or, after the first time, those that changed since `shown` (ages apart)."""
     import sys
 
     from trainwright.base.objects import dig, labels_of, namespace_of
@@ -93,12 +93,13 @@ def _print_jobs(
     ]
     age_at = headers.index("AGE")
     keys = [[cell for at, cell in enumerate(row) if at != age_at] for row in rows]
-    if not rows and not shown:
+    if not rows and shown is None:
         print("no TrainJobs here; `trainwright run -- python train.py` makes one", file=sys.stderr)
-    changed = [row for row, key in zip(rows, keys, strict=True) if key not in shown]
+    changed = [row for row, key in zip(rows, keys, strict=True) if key not in (shown or ())]
     if changed:
         print_table(headers, changed)
-    return [*shown, *keys]
+        sys.stdout.flush()  # who watches through a pipe wants to see it now
+    return keys
 
 
 def get(

@@ -14,14 +14,16 @@ from trainwright.core.job.accounting import plan_orphans
 from trainwright.core.job.memory import POD_SUFFIX_ALPHABET, POD_SUFFIX_LENGTH, JobMemory
 from trainwright.core.job.observed import ObservedJob
 from trainwright.core.job.plan import DEFAULT_BACKOFF, plan_job
-from trainwright.core.plan import Plan
+from trainwright.core.plan import Create, Event, Plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from trainwright.base.errors import ApiError
     from trainwright.base.objects import Object
     from trainwright.base.times import Clock
     from trainwright.core.job.backoff import BackoffSettings
+    from trainwright.core.plan import Action
     from trainwright.machinery.api import Lister
     from trainwright.machinery.workqueue import Key
 
@@ -74,6 +76,13 @@ class JobController:
             settings=self._backoff,
         )
         return Outcome(job, plan)
+
+    def plan_failure(self, outcome: Outcome, action: Action, error: ApiError) -> Plan:
+        """Say on the Job that a pod of it was refused."""
+        if not isinstance(action, Create):
+            return Plan()
+        note = f"Error creating: {error.message}"
+        return Plan(events=(Event(type="Warning", reason="FailedCreate", note=note),))
 
     def _find_orphans(self, key: Key, job: Object | None) -> list[Object]:
         """Pods that name a Job of this name as controller which is not the one there is."""

@@ -17,12 +17,15 @@ from trainwright.core.jobset.names import (
 )
 from trainwright.core.jobset.observed import ObservedJobSet
 from trainwright.core.jobset.plan import plan_jobset
+from trainwright.core.plan import Create, Event, Plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from trainwright.base.errors import ApiError
     from trainwright.base.objects import Object
     from trainwright.base.times import Clock
+    from trainwright.core.plan import Action
     from trainwright.machinery.api import Lister
     from trainwright.machinery.workqueue import Key
 
@@ -51,6 +54,13 @@ class JobSetController:
         if jobset is None:
             return None
         return Outcome(jobset, plan_jobset(self.observe(jobset), self._clock.now()))
+
+    def plan_failure(self, outcome: Outcome, action: Action, error: ApiError) -> Plan:
+        """Say on the JobSet that a Job of it was refused."""
+        if not (isinstance(action, Create) and action.kind == JOB):
+            return Plan()
+        note = error.message
+        return Plan(events=(Event(type="Warning", reason="JobCreationFailed", note=note),))
 
     def observe(self, jobset: Object) -> ObservedJobSet:
         """The JobSet and what the lister shows of its children."""

@@ -112,6 +112,11 @@ class WorkQueue:
         self.add_after(key, delay_s)
         return delay_s
 
+    def retry_failed(self, namespace: str) -> None:
+        """Ask for a reconcile of every key of a namespace that waits for its retry."""
+        for key in [key for key in self._failures if key.namespace == namespace]:
+            self.add(key)
+
     def forget(self, key: Key) -> None:
         """Reset the back-off of a key that succeeded."""
         self._failures.pop(key, None)

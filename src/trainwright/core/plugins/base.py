@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from trainwright.api.trainjob import TrainingRuntime, TrainJob
     from trainwright.base.errors import FieldError
@@ -72,6 +72,24 @@ class FindsErrors(Protocol):
 
     def find_errors(self, policy: Object, job: Job, podsets: PodSets) -> Sequence[FieldError]:
         """Every finding, with its JSON path in the TrainJob."""
+        ...
+
+
+@runtime_checkable
+class FindsWarnings(Protocol):
+    """An ability: say at admission what is allowed and will hardly go well."""
+
+    def find_warnings(self, policy: Object, job: Job, podsets: PodSets) -> Sequence[str]:
+        """Texts for Warning headers, each beginning with a JSON path in the TrainJob."""
+        ...
+
+
+@runtime_checkable
+class ExplainsVariables(Protocol):
+    """An ability: say why variables that the plugin chose have their values."""
+
+    def explain_variables(self, policy: Object, job: Job, podsets: PodSets) -> Mapping[str, str]:
+        """Reasons by name of variable; `podsets` are those before any policy was enforced."""
         ...
 
 

@@ -26,7 +26,13 @@ from trainwright.core.admission import Admission, Request, Verdict
 from trainwright.core.conversion.runtime import convert_runtime
 from trainwright.core.conversion.trainjob import convert_trainjob, find_conversion_errors
 from trainwright.core.plugins import find_unsupported_policies
-from trainwright.core.trainjob.build import build_job, find_plugin_errors, plan_podsets
+from trainwright.core.trainjob.build import (
+    build_job,
+    find_plugin_errors,
+    find_plugin_warnings,
+    plan_podsets,
+)
+from trainwright.core.trainjob.meaning import keep_unchanged
 from trainwright.core.trainjob.naming import find_name_errors
 from trainwright.core.trainjob.runtime import find_runtime_kind, parse_snapshot, snapshot_name
 from trainwright.core.trainjob.settings import DEFAULT_SETTINGS
@@ -74,7 +80,8 @@ def default_trainjob(request: Request) -> Object:
     """The TrainJob in today's form, the `time` of each runtime patch filled in, kept or renewed.
 
     Source: Trainer 2.3, mutating webhook. Differs: fields of older Trainers are converted; what
-    cannot be is left for `validate_trainjob` to refuse.
+    cannot be is left for `validate_trainjob` to refuse. Parts that are only written differently
+    stay as they were, so that no rule takes that for a change.
     """
     if request.subresource:
         return request.new
@@ -83,6 +90,8 @@ def default_trainjob(request: Request) -> Object:
         new, warnings = convert_trainjob(new, request.old)
         for warning in warnings:
             request.warn(warning)
+    if request.old is not None:
+        new = keep_unchanged(new, request.old)
     patches = dig(new, "spec", "runtimePatches")
     if not patches:
         return new
@@ -145,7 +154,10 @@ def validate_trainjob(request: Request) -> Verdict:
         errors += _find_runtime_errors(trainjob, runtime, request)
     elif request.old is None or request.old.get("spec") != request.new.get("spec"):
         errors.append(_missing_runtime(trainjob, kind))
-    return Verdict(errors=errors, warnings=_find_deprecation(kind, live, trainjob))
+    warnings = _find_deprecation(kind, live, trainjob)
+    if runtime is not None and request.old is None and not errors:
+        warnings += find_plugin_warnings(build_job(trainjob, runtime, settings=DEFAULT_SETTINGS))
+    return Verdict(errors=errors, warnings=warnings)
 
 
 def validate_runtime(request: Request) -> Verdict:

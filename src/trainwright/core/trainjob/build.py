@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 from trainwright.api import wellknown
 from trainwright.base.objects import Object, dig
 from trainwright.core.plugins import PLUGINS
-from trainwright.core.plugins.base import BuildsObjects, EnforcesPolicy, FindsErrors, Job
+from trainwright.core.plugins.base import (
+    BuildsObjects,
+    EnforcesPolicy,
+    FindsErrors,
+    FindsWarnings,
+    Job,
+)
 from trainwright.core.trainjob.patches import merge_metadata, merge_patches
 from trainwright.core.trainjob.podset import Container, PodSet, PodSets
 from trainwright.core.trainjob.resources import canonical_resources, merge_resources
@@ -95,6 +101,17 @@ def find_plugin_errors(job: Job) -> list[FieldError]:
         for plugin in select_plugins(job)
         if isinstance(plugin, FindsErrors)
         for error in plugin.find_errors(policy_of(plugin, job), job, podsets)
+    ]
+
+
+def find_plugin_warnings(job: Job) -> list[str]:
+    """What the plugins warn of. `job` is the one after the patches."""
+    podsets = build_podsets(job)
+    return [
+        text
+        for plugin in select_plugins(job)
+        if isinstance(plugin, FindsWarnings)
+        for text in plugin.find_warnings(policy_of(plugin, job), job, podsets)
     ]
 
 

@@ -10,7 +10,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from trainwright.api.trainjob import parse_runtime, parse_trainjob
-from trainwright.core.plugins.base import BuildsObjects, EnforcesPolicy, Job
+from trainwright.core.plugins.base import (
+    BuildsObjects,
+    EnforcesPolicy,
+    ExplainsVariables,
+    Job,
+)
 from trainwright.core.plugins.jobset.plugin import without_empty_maps
 from trainwright.core.trainjob.build import build_job, build_podsets, policy_of, select_plugins
 from trainwright.core.trainjob.patches import merge_metadata, merge_patches
@@ -34,6 +39,8 @@ class Rendered:
     origins: Mapping[str, str]
     """By JSON path such as `spec.replicatedJobs[name=node].replicas`: `runtime`, `patch MANAGER`,
     `plugin NAME` or `TrainJob`."""
+    reasons: Mapping[str, str]
+    """By JSON path: why a plugin chose the value, where it could have been another one."""
 
 
 def render_trainjob(
@@ -54,7 +61,24 @@ def render_trainjob(
             if path not in before or before[path] != value:
                 origins[path] = origin
         before = leaves
-    return Rendered(jobset=jobset, origins=origins | _find_fixed_origins(origins))
+    origins |= _find_fixed_origins(origins)
+    reasons = _find_reasons(trainjob, runtime, settings, origins)
+    return Rendered(jobset=jobset, origins=origins, reasons=reasons)
+
+
+def _find_reasons(
+    trainjob: Object, runtime: Object, settings: TrainJobSettings, origins: Mapping[str, str]
+) -> dict[str, str]:
+    job = build_job(parse_trainjob(trainjob), parse_runtime(runtime), settings=settings)
+    podsets = build_podsets(job)
+    return {
+        path: reason
+        for plugin in select_plugins(job)
+        if isinstance(plugin, ExplainsVariables)
+        for name, reason in plugin.explain_variables(policy_of(plugin, job), job, podsets).items()
+        for path, origin in origins.items()
+        if origin == f"plugin {plugin.name}" and path.endswith(f".env[name={name}].value")
+    }
 
 
 def _find_fixed_origins(paths: Iterable[str]) -> dict[str, str]:

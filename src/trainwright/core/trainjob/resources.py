@@ -62,11 +62,11 @@ def find_node_resources(podsets: PodSets) -> Mapping[str, object]:
 
 
 def count_gpus(resources: Mapping[str, object]) -> int:
-    """GPUs of one pod: requests count first, limits when requests have none."""
+    """GPUs of one pod, parts rounded up: requests count first, limits when requests have none."""
     for part in ("requests", "limits"):
         for name, amount in _amounts(resources, part).items():
             if GPU in name.lower() and amount > 0:
-                return int(amount)
+                return math.ceil(amount)
     return 0
 
 

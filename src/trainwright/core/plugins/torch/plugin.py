@@ -12,7 +12,7 @@ from trainwright.core.trainjob.resources import count_cpus, count_gpus, find_nod
 from trainwright.core.trainjob.variables import convert_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from trainwright.base.errors import FieldError
     from trainwright.base.objects import Object
@@ -35,6 +35,16 @@ class TorchPlugin:
         """Reserved variables, lost injection targets, commands of torchtune."""
         return validate.find_errors(policy, job, podsets)
 
+    def find_warnings(self, policy: Object, job: Job, podsets: PodSets) -> Sequence[str]:
+        """More processes than a node has GPUs."""
+        del policy
+        return validate.find_warnings(job, podsets)
+
+    def explain_variables(self, policy: Object, job: Job, podsets: PodSets) -> Mapping[str, str]:
+        """Why so many processes."""
+        del policy
+        return {names.PROCESSES_PER_NODE: choose_processes(job, podsets)[1]}
+
     def enforce_policy(self, policy: Object, job: Job, podsets: PodSets) -> PodSets:
         """Scale the trainer PodSet and give its pods their rendezvous variables and port.
 
@@ -47,7 +57,7 @@ class TorchPlugin:
         spec = job.trainjob.spec.trainer
         if spec is not None and spec.num_nodes is not None:
             trainer = replace(trainer, count=spec.num_nodes)
-        variables = build_rendezvous(job, trainer, choose_processes(job, podsets))
+        variables = build_rendezvous(job, trainer, choose_processes(job, podsets)[0])
         if spec is not None or job.settings.inject_without_trainer:
 
             def prepare(container: Container) -> Container:
@@ -80,15 +90,19 @@ def injection_targets(policy: Object) -> Iterator[tuple[str, str]]:
             yield target.get("jobName", ""), container
 
 
-def choose_processes(job: Job, podsets: PodSets) -> str:
-    """Processes of one node: as said, else `auto` with a GPU, else one per CPU core."""
+def choose_processes(job: Job, podsets: PodSets) -> tuple[str, str]:
+    """Processes of one node, and why: as said, else `auto` with a GPU, else one per CPU core."""
     trainer = job.trainjob.spec.trainer
     if trainer is not None and trainer.num_proc_per_node is not None:
-        return str(trainer.num_proc_per_node)
+        return str(trainer.num_proc_per_node), "spec.trainer.numProcPerNode"
     resources = find_node_resources(podsets)
-    if count_gpus(resources) > 0:
-        return names.AUTO
-    return str(max(1, count_cpus(resources)))
+    gpus = count_gpus(resources)
+    if gpus > 0:
+        return names.AUTO, f"torchrun starts one for each of the {gpus} GPUs of a node"
+    cpus = count_cpus(resources)
+    if cpus > 0:
+        return str(cpus), f"one for each of the {cpus} CPU cores of a node"
+    return "1", "a node states neither GPUs nor CPU cores"
 
 
 def build_rendezvous(job: Job, trainer: PodSet, processes: str) -> tuple[Object, ...]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from trainwright.base.errors import FieldError, Reason
 from trainwright.core.plugins.torch import names
+from trainwright.core.trainjob.resources import count_gpus, find_node_resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +25,19 @@ def find_errors(policy: Object, job: Job, podsets: PodSets) -> list[FieldError]:
         found += _find_reserved(trainer)
         found += _find_torchtune(trainer)
     return found
+
+
+def find_warnings(job: Job, podsets: PodSets) -> list[str]:
+    """What will hardly go well, though it is allowed."""
+    trainer = job.trainjob.spec.trainer
+    wanted = trainer.num_proc_per_node if trainer is not None else None
+    gpus = count_gpus(find_node_resources(podsets))
+    if wanted is None or not 0 < gpus < wanted:
+        return []
+    return [
+        f"spec.trainer.numProcPerNode: {wanted} processes share the {gpus} GPU(s) of a node; "
+        "leave it out for one process on each GPU"
+    ]
 
 
 def _find_lost_targets(policy: Object, job: Job, podsets: PodSets) -> Iterator[FieldError]:
