@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class DecodedObjects:
     """Least recently used goes first. What is handed out is shared and never edited."""
 
-    def __init__(self, max_bytes: int = 24 * 1024 * 1024) -> None:
+    def __init__(self, max_bytes: int = 8 * 1024 * 1024) -> None:
         self._max_bytes = max_bytes
         """Of JSON; as dicts the same objects take some eight times as much."""
         self._bytes = 0

@@ -274,20 +274,8 @@ class Registry(RegistryReads):
         config = from_view(
             kind, writing.kind, patching.check_config(writing, namespace, name, body)
         )
-        uid = dig(config, "metadata", "uid")
         if stored is None:
-            if writing.subresource:
-                raise refusals.not_found(kind, name)
-            if uid:
-                cause = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-                raise refusals.conflict(kind, name, cause)
-            self._check_namespace(writing.kind, namespace, name)
-            config = self._pipeline.prune(writing, config)
-            new = ownership.apply(writing, None, config)
-            managers = new["metadata"].get("managedFields")
-            obj = self._pipeline.prepare_create(writing, namespace, new)
-            obj = ownership.with_managers(obj, managers)
-            return await self._commit(writing, obj, None)
+            return await self._apply_new(writing, namespace, name, config)
         old = self.decoded(stored)
         patching.check_versions(writing, old, config)
         config = self._pipeline.prune(writing, config)
@@ -298,6 +286,24 @@ class Registry(RegistryReads):
                 stored=view_stored(self._of(kind), stored), warnings=writing.warnings.texts
             )
         return await self._commit(writing, prepared, stored)
+
+    async def _apply_new(
+        self, writing: Writing, namespace: str, name: str, config: Object
+    ) -> Written:
+        """An apply that creates; never where the caller speaks of an object that it has seen."""
+        if writing.subresource:
+            raise refusals.not_found(writing.asked, name)
+        for field in ("uid", "resourceVersion"):
+            seen = dig(config, "metadata", field)
+            if seen:
+                cause = f"{field} mismatch: the request has {seen}, and there is no such object"
+                raise refusals.conflict(writing.asked, name, cause)
+        self._check_namespace(writing.kind, namespace, name)
+        config = self._pipeline.prune(writing, config)
+        new = ownership.apply(writing, None, config)
+        obj = self._pipeline.prepare_create(writing, namespace, new)
+        obj = ownership.with_managers(obj, ownership.managers_of(new))
+        return await self._commit(writing, obj, None)
 
     async def _update(self, writing: Writing, stored: Stored, old: Object, new: Object) -> Written:
         new = self._pipeline.prepare_update(writing, old, new)

@@ -258,9 +258,12 @@ async def test_apply_creates_owns_removes_and_conflicts(api: InProcessApi) -> No
     assert await apply("one", z="1") == dropped
 
 
-async def test_apply_with_the_uid_of_a_lost_object_never_creates(api: InProcessApi) -> None:
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"uid": "gone"}}
-    with pytest.raises(Conflict, match="uid mismatch"):
+@pytest.mark.parametrize("seen", [{"uid": "gone"}, {"resourceVersion": "3"}])
+async def test_apply_to_a_lost_object_never_creates(
+    api: InProcessApi, seen: dict[str, str]
+) -> None:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": seen}
+    with pytest.raises(Conflict, match="mismatch"):
         await api.patch(
             kinds.CONFIG_MAP, "default", "a", body, type=PatchType.APPLY, field_manager="m"
         )
