@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from trainwright.base.times import Clock
     from trainwright.server.auth import Authenticator, User
     from trainwright.server.http import Receive, Scope, Send
-    from trainwright.server.podexec import ExecProvider, ExecSession
+    from trainwright.server.podexec import ExecOptions, ExecProvider, ExecSession
     from trainwright.server.podlogs import LogProvider
     from trainwright.server.registry import Registry
 
@@ -161,20 +161,16 @@ class App:
 
     async def _serve_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # websocket.connect
+        request = read_request(scope, receive)
         try:
-            request = read_request(scope, receive)
             protocol = choose_subprotocol(scope.get("subprotocols", ()))
-            start = await self._prepare_exec(request)
+            session, options = await self._start_exec(request)
         except ApiError as error:
             await _refuse_websocket(send, error)
             return
-        session, serve = start
-        await send({"type": "websocket.accept", "subprotocol": protocol})
-        await serve(session, send)
+        await serve_session(session, options, receive, send, protocol=protocol)
 
-    async def _prepare_exec(
-        self, request: HttpRequest
-    ) -> tuple[ExecSession, Callable[[ExecSession, Send], Awaitable[None]]]:
+    async def _start_exec(self, request: HttpRequest) -> tuple[ExecSession, ExecOptions]:
         self._authenticate(request)
         route = self._find_route(split_path(request.path))
         if route.kind.plural != "pods" or route.subresource not in {"exec", "attach"}:
@@ -186,12 +182,7 @@ class App:
         if execs is None:
             raise ServiceUnavailable("no node runs in this server, so there is nothing to run in")
         begin = execs.exec if route.subresource == "exec" else execs.attach
-        session = await begin(pod, options)
-
-        async def serve(session: ExecSession, send: Send) -> None:
-            await serve_session(session, options, request.receive, send)
-
-        return session, serve
+        return await begin(pod, options), options
 
 
 def _find_handler(request: HttpRequest, route: Route) -> Handler:

@@ -1,4 +1,4 @@
-"""Requests and answers over ASGI: bodies with a limit, compression, and Status errors always as JSON."""
+"""Requests and answers over ASGI: limited bodies, compression, Status errors always as JSON."""
 
 from __future__ import annotations
 
@@ -125,10 +125,7 @@ def parse_flag(name: str, text: str) -> bool | None:
 
 def read_request(scope: Scope, receive: Receive) -> HttpRequest:
     """The request behind an ASGI scope, of HTTP or of a WebSocket."""
-    try:
-        query = parse_qs(scope["query_string"].decode(), keep_blank_values=True)
-    except ValueError as error:
-        raise BadRequest(f"the query cannot be read: {error}") from error
+    query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
     return HttpRequest(
         method=scope.get("method", "GET"),
         path=scope["path"],

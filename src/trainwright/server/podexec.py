@@ -7,7 +7,6 @@ Each message starts with the number of its channel. The process itself is the bu
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -124,21 +123,23 @@ def choose_subprotocol(offered: Sequence[str]) -> str:
 
 
 async def serve_session(
-    session: ExecSession, options: ExecOptions, receive: Receive, send: Send
+    session: ExecSession, options: ExecOptions, receive: Receive, send: Send, *, protocol: str
 ) -> None:
-    """Carry one session over an accepted WebSocket until it or the client ends."""
-    reader = asyncio.create_task(_carry_input(session, options, receive), name="server.exec.in")
-    writer = asyncio.create_task(_carry_output(session, options, send), name="server.exec.out")
+    """Accept the WebSocket and carry one session over it until it or the client ends."""
+    tasks: list[asyncio.Task[None]] = []
     try:
-        await asyncio.wait({reader, writer}, return_when=asyncio.FIRST_COMPLETED)
+        await send({"type": "websocket.accept", "subprotocol": protocol})
+        reader = asyncio.create_task(_carry_input(session, options, receive), name="server.exec.in")
+        writer = asyncio.create_task(_carry_output(session, options, send), name="server.exec.out")
+        tasks = [reader, writer]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if writer.done():
             writer.result()
             await send({"type": "websocket.close", "code": 1000})
     finally:
-        for task in (reader, writer):
+        for task in tasks:
             task.cancel()
-        with contextlib.suppress(asyncio.CancelledError, ConnectionError):
-            await asyncio.gather(reader, writer, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await session.close()
 
 

@@ -136,6 +136,16 @@ def render_job_status(job: ObjectView) -> str:
     return "Running"
 
 
+def render_completions(job: ObjectView) -> str:
+    """`1/3`; without a wanted number `0/1`, or `0/1 of 4` when several run at once."""
+    succeeded = dig(job, "status", "succeeded", default=0)
+    wanted = dig(job, "spec", "completions")
+    if wanted is not None:
+        return f"{succeeded}/{wanted}"
+    parallelism = dig(job, "spec", "parallelism", default=1)
+    return f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
+
+
 def render_job_duration(job: ObjectView, now: datetime) -> str:
     """From start to completion, or to now while it runs; empty before it started."""
     start = dig(job, "status", "startTime")

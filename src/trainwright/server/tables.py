@@ -9,6 +9,7 @@ from trainwright.base.objects import ObjectView, dig, name_of
 from trainwright.schema.columns import render_cell
 from trainwright.server.tablecells import (
     count_data,
+    render_completions,
     render_job_duration,
     render_job_status,
     render_pairs,
@@ -93,12 +94,7 @@ _PODS = (
 _JOBS = (
     NAME,
     Column("Status", lambda o, _now: render_job_status(o)),
-    Column(
-        "Completions",
-        lambda o, _now: (
-            f"{dig(o, 'status', 'succeeded', default=0)}/{dig(o, 'spec', 'completions', default=1)}"
-        ),
-    ),
+    Column("Completions", lambda o, _now: render_completions(o)),
     Column("Duration", render_job_duration),
     AGE,
     _wide("Containers", _containers("name")),

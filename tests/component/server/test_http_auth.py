@@ -32,11 +32,9 @@ class _Clock:
         return 0.0
 
 
-def _account(**changes: int) -> ServiceAccountToken:
+def _account() -> ServiceAccountToken:
     expires_at = int(NOW.timestamp()) + 600
-    return ServiceAccountToken(
-        namespace="a", name="default", uid="u", **{"expires_at": expires_at, **changes}
-    )
+    return ServiceAccountToken(namespace="a", name="default", uid="u", expires_at=expires_at)
 
 
 def test_only_the_installations_token_is_let_in() -> None:

@@ -61,6 +61,19 @@ async def test_apply_on_the_clients_side(server: TestServer) -> None:
     assert table.out.split()[:2] == ["settings", "1"]
 
 
+async def test_apply_takes_single_entries_out_of_keyed_lists(server: TestServer) -> None:
+    service = (
+        "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {clusterIP: None, ports: [%s]}"
+    )
+    one, two = "{name: a, port: 1}", "{name: b, port: 2}"
+    await server.kubectl("apply", "-f", "-", stdin=service % f"{one}, {two}")
+    add = '{"spec":{"ports":[{"name":"c","port":3}]}}'
+    await server.kubectl("patch", "service", "s", "-p", add)
+    await server.kubectl("apply", "-f", "-", stdin=service % one)
+    ports = await server.kubectl("get", "service", "s", "-o", "jsonpath={.spec.ports[*].name}")
+    assert sorted(ports.out.split()) == ["a", "c"]
+
+
 async def test_apply_on_the_servers_side_reports_conflicts(server: TestServer) -> None:
     apply = ("apply", "--server-side", "-f", "-")
     await server.kubectl(*apply, stdin=CONFIG_MAP % "red")

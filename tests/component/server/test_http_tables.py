@@ -9,7 +9,12 @@ import pytest
 
 from trainwright.api import kinds
 from trainwright.server.requests import ServedKind
-from trainwright.server.tablecells import render_job_duration, render_job_status, summarise_pod
+from trainwright.server.tablecells import (
+    render_completions,
+    render_job_duration,
+    render_job_status,
+    summarise_pod,
+)
 from trainwright.server.tables import build_row, find_columns
 
 NOW = datetime(2026, 1, 1, 1, 0, 0, tzinfo=UTC)
@@ -117,6 +122,14 @@ def test_pod_restarts_say_when_the_last_was() -> None:
 def test_job_status(conditions: list[str], status: str) -> None:
     found = [{"type": name, "status": "True"} for name in conditions]
     assert render_job_status({"metadata": {}, "status": {"conditions": found}}) == status
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [({"completions": 3}, "1/3"), ({}, "1/1"), ({"parallelism": 4}, "1/1 of 4")],
+)
+def test_job_completions(spec: dict[str, int], text: str) -> None:
+    assert render_completions({"spec": spec, "status": {"succeeded": 1}}) == text
 
 
 def test_job_duration_ends_with_the_job() -> None:
