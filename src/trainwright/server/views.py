@@ -33,7 +33,7 @@ def from_view(kind: Kind, storage: Kind, obj: Object) -> Object:
 
 def view_stored(served: ServedKind, stored: Stored) -> Stored:
     """A stored object under the kind that was asked for."""
-    if served.storage is None:
+    if stored.kind is served.kind or stored.kind == served.kind:
         return stored
     data = msgspec.json.encode(to_view(served.kind, stored.decode()))
     return replace(stored, kind=served.kind, data=data)
@@ -41,6 +41,4 @@ def view_stored(served: ServedKind, stored: Stored) -> Stored:
 
 def view_page(served: ServedKind, page: StoredPage) -> StoredPage:
     """A page under the kind that was asked for."""
-    if served.storage is None:
-        return page
     return replace(page, items=[view_stored(served, stored) for stored in page.items])

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.component.server.registries import make_config_map, open_registry
 from trainwright.api import kinds
-from trainwright.base.errors import Gone, Invalid
+from trainwright.base.errors import AlreadyExists, Gone, Invalid, NotFound
 from trainwright.machinery.api import PatchType
 from trainwright.server import watchhub
 from trainwright.server.inprocess import InProcessApi
@@ -184,3 +186,39 @@ async def test_failing_listener_keeps_nobody_waiting(
     await create(api, "a")
     assert heard == ["a"]
     assert "listener failed" in caplog.text
+
+
+@pytest.mark.parametrize("selector", ["", "color=red", "color!=red,size"])
+async def test_replayed_watch_equals_the_list(
+    registry: Registry, api: InProcessApi, selector: str
+) -> None:
+    reading = watch(registry, label_selector=selector)
+    chance = random.Random(7)
+
+    async def write(worker: int) -> None:
+        for _ in range(40):
+            name = f"c{chance.randrange(8)}"
+            wanted = {"color": chance.choice(["red", "blue"]), "size": chance.choice([None, "1"])}
+            with contextlib.suppress(AlreadyExists, NotFound):
+                match chance.randrange(3):
+                    case 0:
+                        await create(api, name, color=str(wanted["color"]))
+                    case 1:
+                        await label(api, name, **wanted)
+                    case _:
+                        await api.delete(kinds.CONFIG_MAP, "default", name)
+
+    await asyncio.gather(*(write(worker) for worker in range(6)))
+    page = await api.list(kinds.CONFIG_MAP, "default", label_selector=selector)
+    reading.close()
+    replayed: dict[str, Object] = {}
+    async for batch in reading.batches():
+        for event in batch:
+            obj = json.loads(event.data)
+            name = obj["metadata"]["name"]
+            if event.type == "DELETED":
+                del replayed[name]
+            else:
+                assert (event.type == "ADDED") == (name not in replayed)
+                replayed[name] = obj
+    assert [replayed[name] for name in sorted(replayed)] == list(page.items)
