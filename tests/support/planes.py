@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,6 +161,12 @@ class TestPlane:
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: find_plane(self.home) is None, "the plane is dead")
 
+    def kill_pods(self) -> None:
+        """`kill -9` of every process of Pods, keepers too."""
+        for pid in self.pod_processes():
+            with suppress(ProcessLookupError):  # gone with its keeper
+                os.kill(pid, signal.SIGKILL)
+
     def up(self, *arguments: str) -> None:
         self.cli("up", "--detach", *arguments)
 
@@ -182,15 +188,14 @@ def make_plane(folder: Path, *arguments: str, up: bool = True) -> Iterator[TestP
         yield plane
     finally:
         plane.cli("down", code=None)
-        for pid in plane.processes():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        plane.kill_pods()
 
 
 def make_runtime(name: str, **spec: Any) -> dict[str, Any]:
-    """A ClusterTrainingRuntime with one plain node."""
+    """A ClusterTrainingRuntime whose nodes fail at their first error; `spec` is the JobSet's.
+
+    Left alone, JobSet restarts containers in place, six times with growing pauses.
+    """
     return {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "ClusterTrainingRuntime",
@@ -209,9 +214,13 @@ def make_runtime(name: str, **spec: Any) -> dict[str, Any]:
                                     }
                                 },
                                 "spec": {
+                                    "backoffLimit": 0,
                                     "template": {
-                                        "spec": {"containers": [{"name": "node", "image": "local"}]}
-                                    }
+                                        "spec": {
+                                            "restartPolicy": "Never",
+                                            "containers": [{"name": "node", "image": "local"}],
+                                        }
+                                    },
                                 },
                             },
                         }

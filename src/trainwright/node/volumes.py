@@ -242,7 +242,8 @@ def plan_mounts(
     """The mounts of one container, outer paths first.
 
     Raises:
-        ConfigError: a mount names no volume, or its subPath leads out of it.
+        ConfigError: a mount names no volume, its subPath leads out of it, or it would hide the
+            whole file system.
     """
     mounts = []
     for row in container.get("volumeMounts") or []:
@@ -255,6 +256,11 @@ def plan_mounts(
                 raise ConfigError(f'subPath "{below}" leads out of its volume')
             source = source / below
         target = os.path.normpath(row["mountPath"])
+        if target.strip("/") == "":
+            raise ConfigError(
+                f'volumeMount "{row["name"]}": mountPath "/" would hide every program of this '
+                "machine; mount it below a folder such as /data"
+            )
         mounts.append(Mount(source, target, bool(row.get("readOnly"))))
     return tuple(sorted(mounts, key=lambda mount: mount.target.count("/")))
 

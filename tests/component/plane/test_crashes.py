@@ -100,14 +100,10 @@ def test_killed_again_and_again(plane: TestPlane) -> None:
 
 
 def test_a_rank_that_was_killed_while_the_plane_was_down_fails_honestly(plane: TestPlane) -> None:
-    import os
-    import signal
-
     submit(plane)
     wait_until(lambda: all_started(plane), "both ranks run")
     plane.kill()
-    for pid in plane.pod_processes():
-        os.kill(pid, signal.SIGKILL)
+    plane.kill_pods()
     plane.up()
     (plane.scratch / "go").touch()
     wait_until(

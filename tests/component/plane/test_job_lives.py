@@ -63,13 +63,9 @@ def test_a_failing_rank_fails_the_job_and_says_why(plane: TestPlane) -> None:
 def test_a_failing_rank_is_started_again_as_often_as_the_failure_policy_says(
     plane: TestPlane,
 ) -> None:
-    runtime = make_runtime("stubborn", failurePolicy={"maxRestarts": 2})
-    pod = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]
-    pod["backoffLimit"] = 0
-    pod["template"]["spec"]["restartPolicy"] = "Never"
     marks = plane.scratch / "attempts"
     plane.apply(
-        runtime,
+        make_runtime("stubborn", failurePolicy={"maxRestarts": 2}),
         make_trainjob("again", ["sh", "-c", f"echo x >> {marks}; exit 3"], runtime="stubborn"),
     )
     assert plane.wait_condition("again", "Failed")["reason"] == "ReachedMaxRestarts"

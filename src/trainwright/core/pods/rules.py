@@ -145,8 +145,17 @@ def _find_source_errors(volume: ObjectView, place: str) -> Iterator[FieldError]:
     ):
         if isinstance(volume.get(source), dict) and not volume[source].get(field):
             yield FieldError(Reason.REQUIRED, f"{place}.{source}.{field}")
+    yield from _find_item_errors(volume, place)
+    for index, source in enumerate(dig(volume, "projected", "sources", default=())):
+        where = f"{place}.projected.sources[{index}]"
+        yield from _find_item_errors(source, where)
+        if isinstance(token := source.get("serviceAccountToken"), dict):
+            yield from _find_path_errors(token, f"{where}.serviceAccountToken")
+
+
+def _find_item_errors(sources: ObjectView, place: str) -> Iterator[FieldError]:
     for source in ("secret", "configMap", "downwardAPI"):
-        for index, item in enumerate(dig(volume, source, "items", default=())):
+        for index, item in enumerate(dig(sources, source, "items", default=())):
             yield from _find_path_errors(item, f"{place}.{source}.items[{index}]")
 
 

@@ -25,6 +25,7 @@ from trainwright.base.times import render_time
 from trainwright.core.admission import Admission, Request, Verdict
 from trainwright.core.conversion.runtime import convert_runtime
 from trainwright.core.conversion.trainjob import convert_trainjob, find_conversion_errors
+from trainwright.core.names import find_env_name_fault
 from trainwright.core.plugins import find_unsupported_policies
 from trainwright.core.trainjob.build import (
     build_job,
@@ -239,6 +240,7 @@ def _find_own_errors(trainjob: TrainJob, obj: Object) -> Iterator[FieldError]:
         yield FieldError(
             Reason.INVALID, "spec.trainer.numProcPerNode", processes, "must be 1 or more"
         )
+    yield from _find_env_errors(obj)
     for patch in trainjob.patches:
         if not _MANAGER.fullmatch(patch.manager):
             yield FieldError(
@@ -247,6 +249,16 @@ def _find_own_errors(trainjob: TrainJob, obj: Object) -> Iterator[FieldError]:
                 patch.manager,
                 "must be a domain and a path, such as acme.io/scheduler",
             )
+
+
+def _find_env_errors(obj: Object) -> Iterator[FieldError]:
+    """Names that no process can have. Differs from 2.3, where the Job of the pods is refused."""
+    for part in ("trainer", "initializer.dataset", "initializer.model"):
+        for index, variable in enumerate(dig(obj, "spec", *part.split("."), "env", default=())):
+            name = variable.get("name") or ""
+            fault = find_env_name_fault(name)
+            if fault:
+                yield FieldError(Reason.INVALID, f"spec.{part}.env[{index}].name", name, fault)
 
 
 def _find_patch_change_errors(request: Request) -> Iterator[FieldError]:
