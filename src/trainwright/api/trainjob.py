@@ -104,26 +104,27 @@ _Spec = TypeVar("_Spec", TrainJobSpec, RuntimeSpec)
 class TrainJob:
     """A TrainJob as decisions read it."""
 
-    __slots__ = ("_object", "spec")
+    __slots__ = ("obj", "spec")
 
     def __init__(self, obj: Object, spec: TrainJobSpec) -> None:
-        self._object = obj
+        self.obj = obj
+        """The object that was read. Shared: never edit it."""
         self.spec = spec
 
     @property
     def name(self) -> str:
         """`metadata.name`."""
-        return name_of(self._object)
+        return name_of(self.obj)
 
     @property
     def namespace(self) -> str:
         """`metadata.namespace`."""
-        return namespace_of(self._object)
+        return namespace_of(self.obj)
 
     @property
     def uid(self) -> str:
         """`metadata.uid`."""
-        return uid_of(self._object)
+        return uid_of(self.obj)
 
     @property
     def runtime_ref(self) -> RuntimeRef:
@@ -147,23 +148,24 @@ class TrainJob:
 
     def to_object(self) -> Object:
         """The object this view was made from, as a copy of its own."""
-        return copy.deepcopy(self._object)
+        return copy.deepcopy(self.obj)
 
 
 class TrainingRuntime:
     """A TrainingRuntime or ClusterTrainingRuntime as decisions read it."""
 
-    __slots__ = ("_object", "kind", "spec")
+    __slots__ = ("kind", "obj", "spec")
 
     def __init__(self, obj: Object, kind: Kind, spec: RuntimeSpec) -> None:
-        self._object = obj
+        self.obj = obj
+        """The object that was read. Shared: never edit it."""
         self.kind = kind
         self.spec = spec
 
     @property
     def name(self) -> str:
         """`metadata.name`."""
-        return name_of(self._object)
+        return name_of(self.obj)
 
     @property
     def ml_policy(self) -> Object | None:
@@ -182,7 +184,7 @@ class TrainingRuntime:
 
     def to_object(self) -> Object:
         """The object this view was made from, as a copy of its own."""
-        return copy.deepcopy(self._object)
+        return copy.deepcopy(self.obj)
 
 
 def _mapping(value: Object | None, key: str) -> Object:

@@ -289,7 +289,7 @@ def _find_left_to_live_s(observed: Observed, after: Object, now: datetime) -> fl
     if observed.snapshot is not None:
         try:
             view = parse_trainjob(observed.trainjob)
-            runtime = parse_snapshot(observed.snapshot, view).to_object()
+            runtime = parse_snapshot(observed.snapshot, view).obj
         except TrainwrightError:
             runtime = None
     ttl_s = find_ttl_s(observed.trainjob, runtime)
@@ -334,7 +334,7 @@ def _plan_unknown_runtime(view: TrainJob, status: Object, now: datetime) -> Plan
         now=now,
     )
     status = with_conditions(status, set_condition(_conditions(status), failed))
-    return Plan(status=_status(view.to_object(), status))
+    return Plan(status=_status(view.obj, status))
 
 
 def _plan_blocked(trainjob: Object, status: Object | None, finding: Finding, now: datetime) -> Plan:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import yaml
 
 from trainwright.api.kinds import CLUSTER_TRAINING_RUNTIME, CONFIG_MAP, TRAINING_RUNTIME, Kind
+from trainwright.api.manifests import ManifestError, parse_yaml
 from trainwright.api.trainjob import TrainingRuntime, TrainJob, parse_runtime
 from trainwright.api.wellknown import SNAPSHOT_KEY, SNAPSHOT_SUFFIX
 from trainwright.base.errors import InvalidObject, TrainwrightError
@@ -19,6 +22,9 @@ RUNTIME_KINDS = {
     f"{kind.kind}.{kind.group}": kind for kind in (TRAINING_RUNTIME, CLUSTER_TRAINING_RUNTIME)
 }
 """Kinds that `spec.runtimeRef` may name, by `Kind.group`."""
+
+REMEMBERED_SNAPSHOTS = 256
+"""Parsed snapshots that are kept: jobs of one runtime have the same text."""
 
 _SERVER_OWNED = frozenset({"managedFields"})
 """Metadata that a snapshot leaves out: it is large, and says nothing about the runtime."""
@@ -51,9 +57,9 @@ def build_snapshot(trainjob: TrainJob, runtime: TrainingRuntime) -> Object:
         "metadata": {
             "name": snapshot_name(trainjob.name),
             "namespace": trainjob.namespace,
-            "ownerReferences": [controller_reference(trainjob.to_object())],
+            "ownerReferences": [controller_reference(trainjob.obj)],
         },
-        "data": {SNAPSHOT_KEY: yaml.safe_dump(kept, sort_keys=True, default_flow_style=False)},
+        "data": {SNAPSHOT_KEY: _render(kept)},
     }
 
 
@@ -65,7 +71,7 @@ def parse_snapshot(config_map: Object, trainjob: TrainJob) -> TrainingRuntime:
             another runtime than `spec.runtimeRef` names.
     """
     where = f"ConfigMap {trainjob.namespace}/{name_of(config_map)}: "
-    if not is_controlled_by(config_map, trainjob.to_object()):
+    if not is_controlled_by(config_map, trainjob.obj):
         raise SnapshotInvalid(
             where + f"is not owned by TrainJob {trainjob.namespace}/{trainjob.name} "
             f"(uid {trainjob.uid}); delete or rename it"
@@ -74,8 +80,8 @@ def parse_snapshot(config_map: Object, trainjob: TrainJob) -> TrainingRuntime:
     if not isinstance(text, str):
         raise SnapshotInvalid(where + f'has no data key "{SNAPSHOT_KEY}"; delete it')
     try:
-        runtime = parse_runtime(_load_mapping(text))
-    except (yaml.YAMLError, InvalidObject, ValueError) as error:
+        runtime = _read(text)
+    except (ManifestError, InvalidObject) as error:
         raise SnapshotInvalid(where + f"does not hold a runtime: {error}") from error
     ref = trainjob.runtime_ref
     wanted = (ref.kind or runtime.kind.kind, ref.name)
@@ -87,23 +93,29 @@ def parse_snapshot(config_map: Object, trainjob: TrainJob) -> TrainingRuntime:
     return runtime
 
 
-def _load_mapping(text: str) -> Object:
-    loaded = yaml.safe_load(text)
+class _Dumper(yaml.CSafeDumper):
+    """Quotes what Kubernetes' YAML would read as a number, and repeats what occurs twice."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        del data
+        return True
+
+
+_Dumper.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+$"),
+    list("-+.0123456789"),
+)
+
+
+def _render(runtime: Object) -> str:
+    text: str = yaml.dump(runtime, Dumper=_Dumper, sort_keys=True, default_flow_style=False)
+    return text
+
+
+@lru_cache(maxsize=REMEMBERED_SNAPSHOTS)
+def _read(text: str) -> TrainingRuntime:
+    loaded = parse_yaml(text, "the snapshot")
     if not isinstance(loaded, dict):
-        raise ValueError("not a mapping")
-    return _plain(loaded)
-
-
-def _plain(value: Object) -> Object:
-    """YAML reads unquoted times as dates; JSON has texts there."""
-
-    def one(item: object) -> object:
-        if isinstance(item, dict):
-            return {key: one(inner) for key, inner in item.items()}
-        if isinstance(item, list):
-            return [one(inner) for inner in item]
-        if item is None or isinstance(item, str | int | float | bool):
-            return item
-        return str(item)
-
-    return {key: one(item) for key, item in value.items()}
+        raise ManifestError("the snapshot is no mapping")
+    return parse_runtime(loaded)

@@ -6,6 +6,7 @@ import pytest
 
 import trainwright.core.plugins as package
 from tests.unit.core.trainjob.factories import make_job, make_runtime, make_trainjob
+from trainwright.api.env import Writer, reserved_names
 from trainwright.api.kinds import CLUSTER_TRAINING_RUNTIME
 from trainwright.api.schemas.registry import schema_of
 from trainwright.api.trainjob import parse_runtime, parse_trainjob
@@ -101,3 +102,9 @@ def test_each_finding_tells_what_to_do() -> None:
         assert code.isidentifier()
         assert row.meaning.endswith(".")
         assert not row.next_step.endswith(".")
+
+
+def test_torch_sets_exactly_the_variables_that_are_reserved_for_it() -> None:
+    job = build_job(parse_trainjob(make_trainjob()), parse_runtime(make_runtime()))
+    env = plan_podsets(job)[0].containers[0].env
+    assert tuple(variable["name"] for variable in env) == reserved_names(Writer.TORCH)

@@ -16,6 +16,7 @@ from tests.unit.core.trainjob.factories import (
     make_trainjob,
 )
 from trainwright.api.kinds import CONFIG_MAP, JOBSET, TRAINJOB
+from trainwright.api.trainjob import parse_trainjob
 from trainwright.base.objects import Object, dig, find_condition
 from trainwright.core.plan import Apply, Delete, Plan
 from trainwright.core.trainjob.plan import (
@@ -24,6 +25,7 @@ from trainwright.core.trainjob.plan import (
     plan_trainjob,
     record_apply,
 )
+from trainwright.core.trainjob.runtime import parse_snapshot
 from trainwright.core.trainjob.settings import DEFAULT_SETTINGS, TrainJobSettings
 
 
@@ -333,3 +335,15 @@ def test_planning_does_not_edit_what_was_observed() -> None:
     before = str((trainjob, runtime))
     plan(trainjob, runtime=runtime)
     assert str((trainjob, runtime)) == before
+
+
+@pytest.mark.parametrize("text", ["1e3", "yes", "2026-01-02", "0x10", "1:30", "null", "~", "a: b"])
+def test_a_snapshot_gives_back_texts_that_look_like_something_else(text: str) -> None:
+    shared = {"value": text}
+    runtime = make_runtime()
+    runtime["metadata"]["annotations"] = {"one": text}
+    runtime["spec"]["template"]["metadata"] = {"labels": shared, "annotations": shared}
+    trainjob = make_trainjob()
+    snapshot = snapshot_of(trainjob, runtime)
+    assert "&id" not in snapshot["data"]["runtime"]
+    assert parse_snapshot(snapshot, parse_trainjob(trainjob)).obj == runtime

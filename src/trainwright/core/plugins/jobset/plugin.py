@@ -57,7 +57,7 @@ class JobSetPlugin:
                 "name": trainjob.name,
                 "namespace": trainjob.namespace,
                 **job.metadata,
-                "ownerReferences": [controller_reference(trainjob.to_object())],
+                "ownerReferences": [controller_reference(trainjob.obj)],
             },
             "spec": spec,
         }
