@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ADMIN_USER = "trainwright:admin"
 ADMIN_GROUPS = ("system:masters", "system:authenticated")
 AUDIENCE = "https://kubernetes.default.svc"
+"""Of tokens that are meant for this API; one given out for somebody else opens nothing here."""
 DEFAULT_TOKEN_LIFETIME_S = 3600
 MIN_TOKEN_LIFETIME_S = 600
 
@@ -94,7 +95,7 @@ class Authenticator:
         if hmac.compare_digest(token.encode(), self._token):
             return ADMIN
         account = self.read_service_account_token(token)
-        if account is None:
+        if account is None or AUDIENCE not in account.audiences:
             return None
         return User(
             f"system:serviceaccount:{account.namespace}:{account.name}",

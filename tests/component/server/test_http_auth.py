@@ -11,7 +11,7 @@ import yaml
 from cryptography import x509
 
 from trainwright.base.errors import Unauthorized
-from trainwright.server.auth import Authenticator, ServiceAccountToken, make_token
+from trainwright.server.auth import AUDIENCE, Authenticator, ServiceAccountToken, make_token
 from trainwright.server.certificates import ensure_certificates, write_kubeconfig
 from trainwright.server.listen import require_loopback
 
@@ -32,9 +32,14 @@ class _Clock:
         return 0.0
 
 
-def _account() -> ServiceAccountToken:
-    expires_at = int(NOW.timestamp()) + 600
-    return ServiceAccountToken(namespace="a", name="default", uid="u", expires_at=expires_at)
+def _account(*audiences: str) -> ServiceAccountToken:
+    return ServiceAccountToken(
+        namespace="a",
+        name="default",
+        uid="u",
+        audiences=audiences or (AUDIENCE,),
+        expires_at=int(NOW.timestamp()) + 600,
+    )
 
 
 def test_only_the_installations_token_is_let_in() -> None:
@@ -69,6 +74,15 @@ def test_service_account_token_of_another_key_or_changed_is_refused() -> None:
         "..",
     ):
         assert authenticator.find_user(wrong) is None
+
+
+def test_service_account_token_for_another_audience_opens_nothing_here() -> None:
+    authenticator = Authenticator(make_token(), b"key", _Clock())
+    token = authenticator.make_service_account_token(_account("somebody"))
+    assert authenticator.find_user(token) is None
+    found = authenticator.read_service_account_token(token)
+    assert found is not None
+    assert found.audiences == ("somebody",)
 
 
 def _load(path: Path) -> x509.Certificate:
