@@ -30,6 +30,13 @@ if TYPE_CHECKING:
     from trainwright.machinery.workqueue import Key
 
 
+_FAILURE_REASONS = {
+    JOB: "JobCreationFailed",
+    SERVICE: "HeadlessServiceCreationFailed",
+    PERSISTENT_VOLUME_CLAIM: "PVCCreationFailed",
+}
+
+
 class JobSetController:
     """Reconciles JobSets."""
 
@@ -56,11 +63,12 @@ class JobSetController:
         return Outcome(jobset, plan_jobset(self.observe(jobset), self._clock.now()))
 
     def plan_failure(self, outcome: Outcome, action: Action, error: ApiError) -> Plan:
-        """Say on the JobSet that a Job of it was refused."""
-        if not (isinstance(action, Create) and action.kind == JOB):
+        """Say which child the server refused, and why."""
+        del outcome
+        reason = _FAILURE_REASONS.get(action.kind) if isinstance(action, Create) else None
+        if reason is None:
             return Plan()
-        note = error.message
-        return Plan(events=(Event(type="Warning", reason="JobCreationFailed", note=note),))
+        return Plan(events=(Event(type="Warning", reason=reason, note=error.message),))
 
     def observe(self, jobset: Object) -> ObservedJobSet:
         """The JobSet and what the lister shows of its children."""

@@ -193,7 +193,7 @@ class ControllerLoop:
                 logger.info(
                     "%s %s: %s; trying again in %.2f s", self._controller.name, key, error, delay_s
                 )
-            except Exception:  # noqa: BLE001 - the outermost edge: one bad object must not stop the rest
+            except Exception:  # the outermost edge: one bad object must not stop the rest
                 delay_s = self.queue.add_failed(key)
                 logger.exception(
                     "%s %s failed; trying again in %.2f s", self._controller.name, key, delay_s

@@ -10,6 +10,7 @@ from trainwright.api.kinds import (
     JOBSET,
     NAMESPACE,
     POD,
+    RESOURCE_QUOTA,
     SERVICE,
     SERVICE_ACCOUNT,
 )
@@ -126,6 +127,24 @@ async def test_pod_that_fits_nowhere_says_why_and_can_be_deleted(cluster: Cluste
     await cluster.eventually(refused)
     await cluster.api.delete(JOB, "default", "j", DeleteOptions(propagation="Background"))
     await cluster.eventually(lambda: not cluster.lister.list(POD))
+
+
+async def test_refused_children_are_told_in_events(cluster: Cluster) -> None:
+    def is_told(reason: str, text: str) -> bool:
+        return any(
+            event["reason"] == reason and text in str(event.get("message"))
+            for event in cluster.lister.list(EVENT)
+        )
+
+    bad = make_jobset("bad")
+    job = bad["spec"]["replicatedJobs"][0]["template"]["spec"]
+    job["template"]["spec"]["restartPolicy"] = "Always"
+    await cluster.create(JOBSET, bad)
+    await cluster.eventually(lambda: is_told("JobCreationFailed", "restartPolicy"))
+    quota = make(RESOURCE_QUOTA, "q", "default", spec={"hard": {"count/pods": "0"}})
+    await cluster.create(RESOURCE_QUOTA, quota)
+    await cluster.create(JOB, make(JOB, "j", "default", spec=make_job_spec()))
+    await cluster.eventually(lambda: is_told("FailedCreate", "quota"))
 
 
 async def test_namespace_is_filled_and_emptied(cluster: Cluster) -> None:
