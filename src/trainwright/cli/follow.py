@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
-from trainwright.api.kinds import JOBSET, POD, TRAINJOB
+from trainwright.api.kinds import EVENT_V1, JOBSET, POD, TRAINJOB
 from trainwright.api.wellknown import JOBSET_NAME_LABEL
 from trainwright.base.errors import ApiError, Gone, Unreachable
 from trainwright.base.objects import Object, dig
@@ -32,7 +32,7 @@ RECONNECT_S = 0.5
 
 
 async def watch_states(api: HttpApi, namespace: str, name: str) -> AsyncIterator[JobView]:
-    """The job after each change of it, its JobSet or its Pods; ends when the job is gone.
+    """The job after each change of it, its JobSet or its Pods, and each warning; ends with the job.
 
     Raises:
         NotFound: there is no such job at the start.
@@ -40,7 +40,8 @@ async def watch_states(api: HttpApi, namespace: str, name: str) -> AsyncIterator
     view = await read_job(api, namespace, name)
     changed = asyncio.Event()
     selectors = ((TRAINJOB, f"metadata.name={name}", ""), (JOBSET, f"metadata.name={name}", ""),
-                 (POD, "", f"{JOBSET_NAME_LABEL}={name}"))  # fmt: skip
+                 (POD, "", f"{JOBSET_NAME_LABEL}={name}"),
+                 (EVENT_V1, "type=Warning", ""))  # fmt: skip
     watchers = [
         asyncio.create_task(_notice(api, kind, namespace, fields, labels, changed))
         for kind, fields, labels in selectors

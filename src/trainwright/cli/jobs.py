@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from trainwright.api.kinds import JOBSET, POD, TRAINJOB
+from trainwright.api.kinds import EVENT_V1, JOB, JOBSET, POD, TRAINJOB
+from trainwright.api.schemas.registry import schema_of
 from trainwright.api.wellknown import (
     ANCESTOR_LABEL,
     COMPLETION_INDEX_LABEL,
@@ -14,13 +15,27 @@ from trainwright.api.wellknown import (
     REPLICATED_JOB_NAME_LABEL,
 )
 from trainwright.base.errors import NotFound
-from trainwright.base.objects import Object, annotations_of, dig, labels_of, name_of, namespace_of
+from trainwright.base.objects import (
+    Object,
+    annotations_of,
+    dig,
+    labels_of,
+    name_of,
+    namespace_of,
+    uid_of,
+)
 from trainwright.core.trainjob.status import State, reduce_state
+from trainwright.schema.pruning import prune
+from trainwright.schema.validation import find_schema_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trainwright.machinery.client import HttpApi
+
+
+_WRONG_SHAPE = (AttributeError, KeyError, TypeError, ValueError)
+"""What reading raises when a field has another JSON type than this version gives it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +45,8 @@ class JobView:
     trainjob: Object
     jobset: Object | None
     pods: Sequence[Object]
+    refusal: Object | None = None
+    """The newest warning about its JobSet or Jobs, read while it has no Pods."""
 
     @property
     def name(self) -> str:
@@ -38,8 +55,16 @@ class JobView:
 
     @property
     def state(self) -> State:
-        """The honest state, with its reason."""
-        return reduce_state(self.trainjob, self.jobset, self.pods)
+        """The honest state, with its reason; a job that cannot be read does not run."""
+        try:
+            state = reduce_state(self.trainjob, self.jobset, self.pods)
+        except _WRONG_SHAPE:
+            message = "its status has a form that this version does not know"
+            return State(name="Pending", reason="Unreadable", message=message)
+        if self.refusal is None or state.name != "Pending":
+            return state
+        reason, note = self.refusal.get("reason", ""), self.refusal.get("note", "")
+        return State(name="Pending", reason=reason, message=note)
 
     @property
     def why(self) -> str:
@@ -47,8 +72,28 @@ class JobView:
         return ": ".join(part for part in (self.state.reason, self.state.message) if part)
 
     @property
+    def note(self) -> str:
+        """What of the TrainJob another version has written; empty as a rule."""
+        schema = schema_of(TRAINJOB)
+        if schema is None:
+            return ""
+        wrong = find_schema_errors(schema, self.trainjob)
+        if wrong:
+            return f"{wrong[0].path} has a form that this version does not know"
+        unknown = prune(schema, self.trainjob)[1]
+        if unknown:
+            return f"this version does not know {', '.join(unknown)}"
+        return ""
+
+    @property
     def nodes(self) -> str:
         """Ready (or finished) trainer nodes of those wanted, such as `2/2`."""
+        try:
+            return self._count_nodes()
+        except _WRONG_SHAPE:
+            return "?"
+
+    def _count_nodes(self) -> str:
         trainers = [pod for pod in self.pods if is_trainer(pod)]
         wanted = sum(
             int(dig(job, "template", "spec", "parallelism", default=1))
@@ -113,7 +158,27 @@ async def read_job(api: HttpApi, namespace: str, name: str) -> JobView:
         _get_or_none(api, namespace, name),
         api.list_all(POD, namespace, label_selector=f"{JOBSET_NAME_LABEL}={name}"),
     )
-    return JobView(trainjob, jobset, pods)
+    view = JobView(trainjob, jobset, pods)
+    if jobset is None or pods or view.state.name != "Pending":
+        return view
+    return replace(view, refusal=await _find_refusal(api, jobset))
+
+
+async def _find_refusal(api: HttpApi, jobset: Object) -> Object | None:
+    """The newest warning about the JobSet or a Job of it."""
+    namespace, name = namespace_of(jobset), name_of(jobset)
+    selector = f"{JOBSET_NAME_LABEL}={name}"
+    jobs, warnings = await asyncio.gather(
+        api.list_all(JOB, namespace, label_selector=selector),
+        api.list_all(EVENT_V1, namespace, field_selector="type=Warning"),
+    )
+    uids = {uid_of(obj) for obj in (jobset, *jobs)}
+    ours = [event for event in warnings if dig(event, "regarding", "uid") in uids]
+    return max(ours, key=_last_seen, default=None)
+
+
+def _last_seen(event: Object) -> str:
+    return str(dig(event, "series", "lastObservedTime") or event.get("eventTime") or "")
 
 
 async def read_jobs(api: HttpApi, namespace: str) -> Sequence[JobView]:
