@@ -105,7 +105,8 @@ def controller_reference(owner: ObjectView) -> Object:
 def find_condition(obj: ObjectView, condition_type: str) -> Mapping[str, Any] | None:
     """The condition of that type in `status.conditions`, if any."""
     conditions: Sequence[Mapping[str, Any]] = dig(obj, "status", "conditions", default=[])
-    return next((c for c in conditions if c.get("type") == condition_type), None)
+    found = (c for c in conditions if isinstance(c, Mapping) and c.get("type") == condition_type)
+    return next(found, None)
 
 
 def is_condition_true(obj: ObjectView, condition_type: str) -> bool:

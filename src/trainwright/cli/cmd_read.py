@@ -83,7 +83,7 @@ def _print_jobs(
             row.insert(0, namespace_of(view.trainjob))
         if wide:
             queue = labels_of(view.trainjob).get("kueue.x-k8s.io/queue-name", "")
-            row += [view.runtime, queue, view.why]
+            row += [view.runtime, queue, "; ".join(text for text in (view.why, view.note) if text)]
         rows.append(row)
     headers = ["NAME", "STATE", "NODES", "PROGRESS", "RESTARTS", "AGE"]
     headers = [
@@ -141,6 +141,8 @@ def _print_page(view: JobView) -> None:
     print(f"  runtime   {view.runtime}")
     print(f"  nodes     {view.nodes}")
     print(f"  restarts  {view.restarts}")
+    if view.note:
+        print(f"  note      {view.note}")
     if view.progress:
         print(f"  progress  {view.progress}")
     for sentence in describe_failures(view.pods):
@@ -155,7 +157,7 @@ def _print_page(view: JobView) -> None:
     conditions = dig(view.trainjob, "status", "conditions", default=[])
     if conditions:
         print("\nConditions")
-        for condition in conditions:
+        for condition in (c for c in conditions if isinstance(c, dict)):
             print(
                 f"  {condition['lastTransitionTime']}  {condition['type']}={condition['status']} "
                 f"{condition['reason']}: {condition['message']}"

@@ -238,14 +238,10 @@ class RegistryReads:
         known = find_kind(head.api_version, head.kind)
         if known is not None:
             return known
-        found = next(
-            (
-                s.kind
-                for s in self._served.all()
-                if (s.kind.api_version, s.kind.kind) == (head.api_version, head.kind)
-            ),
-            None,
-        )
+        served = [s.kind for s in self._served.all()]
+        exact = (k for k in served if (k.api_version, k.kind) == (head.api_version, head.kind))
+        # Another release may have stored the kind under a version that this one does not know.
+        found = next(exact, None) or next((k for k in served if k.resource == resource), None)
         if found is None:
             raise InternalError(f"no CRD for the stored {head.kind} of {head.api_version}")
         return found

@@ -28,7 +28,7 @@ from trainwright.server.store_file import (
     prepare_folder,
     write_rows,
 )
-from trainwright.server.stored import Stored, build_stored, read_stored
+from trainwright.server.stored import Stored, build_stored, read_stored, render_as_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -106,7 +106,7 @@ class Store:
         """
         for resource, data, revision in load_rows(self._connection):
             kind = resolve(resource, data)
-            self.index(resource).put(read_stored(kind, data, revision))
+            self.index(resource).put(read_stored(kind, render_as_version(kind, data), revision))
         self._thread.start()
 
     async def close(self) -> None:

@@ -77,6 +77,20 @@ def build_stored(kind: Kind, obj: Object, revision: int, data: bytes | None = No
     )
 
 
+def render_as_version(kind: Kind, data: bytes) -> bytes:
+    """The JSON of a stored object under its kind's own version.
+
+    Another release may have stored it under another one; fields are taken over as they are, which
+    is what the conversion strategy None of CRDs does.
+    """
+    if data.startswith(f'{{"apiVersion":"{kind.api_version}",'.encode()):
+        return data
+    obj = _decode(data)
+    if obj.get("apiVersion") == kind.api_version:
+        return data
+    return msgspec.json.encode({**obj, "apiVersion": kind.api_version})
+
+
 class _Owner(msgspec.Struct):
     uid: str = ""
 
