@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from trainwright.api.kinds import JOB, JOBSET, POD, Kind
+from trainwright.api.kinds import JOB, JOBSET, POD, TRAINJOB, Kind
 from trainwright.base.errors import AlreadyExists, Conflict, NotFound
 from trainwright.base.objects import dig, name_of, namespace_of, resource_version_of, uid_of
 from trainwright.base.times import render_time
-from trainwright.core.admission import Request
-from trainwright.core.job.admission import default_job
-from trainwright.core.jobset.admission import default_jobset
+from trainwright.core.admission import Request, build_admission
 from trainwright.machinery.api import DeleteOptions, PatchType, WatchType
 from trainwright.merge.merge_patch import apply_merge_patch
 from trainwright.server.deletion import check_preconditions, is_released, plan_deletion
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from trainwright.base.objects import Object
 
 Place = tuple[str, str]
-_DEFAULTS = {JOB: default_job, JOBSET: default_jobset}
+_ADMISSION = {kind: build_admission()[kind] for kind in (JOB, JOBSET, TRAINJOB)}
 
 
 @dataclass(slots=True)
@@ -66,9 +64,7 @@ class ToyStore:
             "creationTimestamp": render_time(self._now()),
         }
         new = {**obj, "metadata": metadata}
-        if kind in _DEFAULTS:
-            request = Request(kind=kind, new=new, old=None, lookup=lambda *_: None, now=self._now())
-            new = _DEFAULTS[kind](request)
+        new = self._default(kind, new)
         return self._write(kind, WatchType.ADDED, new)
 
     async def patch(
@@ -83,7 +79,8 @@ class ToyStore:
         field_manager: str = "",
         force: bool = False,
     ) -> Object:
-        assert type is PatchType.MERGE
+        if type is PatchType.APPLY:
+            return await self._apply(kind, namespace, name, body)
         old = await self.get(kind, namespace, name)
         version = dig(body, "metadata", "resourceVersion")
         if version and version != resource_version_of(old):
@@ -99,6 +96,16 @@ class ToyStore:
             return self._write(kind, WatchType.DELETED, new)
         return self._write(kind, WatchType.MODIFIED, new)
 
+    async def _apply(self, kind: Kind, namespace: str, name: str, body: Object) -> Object:
+        """Near enough to server-side apply for one manager that always sends everything."""
+        old, uid = self.find(kind, namespace, name), dig(body, "metadata", "uid")
+        if uid is not None and uid != (uid_of(old) if old else None):
+            raise Conflict(f"{kind.plural} {name} is another one by now")
+        if old is None:
+            return await self.create(kind, body)
+        new = self._default(kind, apply_merge_patch(old, body))
+        return old if new == old else self._write(kind, WatchType.MODIFIED, new)
+
     async def delete(self, kind: Kind, namespace: str, name: str, options: DeleteOptions) -> Object:
         old = await self.get(kind, namespace, name)
         check_preconditions(kind, old, options)
@@ -108,6 +115,14 @@ class ToyStore:
         if deletion.remove or is_released(kind, deletion.obj):
             return self._write(kind, WatchType.DELETED, deletion.obj)
         return self._write(kind, WatchType.MODIFIED, deletion.obj)
+
+    def _default(self, kind: Kind, new: Object) -> Object:
+        rules = _ADMISSION.get(kind)
+        if rules is None or rules.default is None:
+            return new
+        return rules.default(
+            Request(kind=kind, new=new, old=None, lookup=self.find, now=self._now())
+        )
 
     def _write(self, kind: Kind, change: WatchType, obj: Object) -> Object:
         self._count += 1

@@ -14,8 +14,17 @@ import pytest
 
 from tests.simulation.store import is_live
 from tests.simulation.world import World, finish, job_name_of
-from trainwright.api.kinds import JOB, JOBSET, POD, SERVICE
+from trainwright.api.kinds import (
+    CLUSTER_TRAINING_RUNTIME,
+    CONFIG_MAP,
+    JOB,
+    JOBSET,
+    POD,
+    SERVICE,
+    TRAINJOB,
+)
 from trainwright.base.objects import dig, is_condition_true, labels_of, name_of, uid_of
+from trainwright.core.runtimes import load_shipped_runtimes
 from trainwright.machinery.api import DeleteOptions
 
 if TYPE_CHECKING:
@@ -71,9 +80,15 @@ def make_jobset(
 
 
 def run(seed: int, jobset: Object, script: Script, *changes: Any, steps: int = 120) -> World:
-    """Random steps with the changes spread over them, then rest."""
+    """What becomes of the JobSet."""
     world = World(seed, outcome=script.outcome)
     finish(world.store.create(JOBSET, jobset))
+    go_on(world, *changes, steps=steps)
+    return world
+
+
+def go_on(world: World, *changes: Any, steps: int = 120) -> None:
+    """Random steps with the changes at random moments, then rest."""
     moments = sorted(world.rng.sample(range(steps), len(changes)))
     todo = dict(zip(moments, changes, strict=True))
     for moment in range(steps):
@@ -81,7 +96,6 @@ def run(seed: int, jobset: Object, script: Script, *changes: Any, steps: int = 1
             todo[moment](world)
         world.step()
     world.settle()
-    return world
 
 
 def check_tidy(world: World) -> None:
@@ -236,7 +250,52 @@ def expire(seed: int) -> None:
         assert world.store.all(kind) == []
 
 
+def _make_trainjob() -> Object:
+    return {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "js", "namespace": "team"},
+        "spec": {"runtimeRef": {"name": "torch-distributed"}, "trainer": {"numNodes": 3}},
+    }
+
+
+def _run_trainjob(seed: int, *changes: Any) -> World:
+    script = Script()
+    world = World(seed, outcome=script.outcome)
+    for runtime in load_shipped_runtimes():
+        if name_of(runtime) == "torch-distributed":
+            finish(world.store.create(CLUSTER_TRAINING_RUNTIME, runtime))
+    finish(world.store.create(TRAINJOB, _make_trainjob()))
+    go_on(world, *changes)
+    return world
+
+
+def train(seed: int) -> None:
+    """One JobSet, one snapshot, three nodes, and the TrainJob says that it is complete."""
+    world = _run_trainjob(seed)
+    (trainjob,), (jobset,) = world.store.all(TRAINJOB), world.store.all(JOBSET)
+    assert is_condition_true(trainjob, "Complete")
+    assert dig(trainjob, "status", "jobsStatus", 0, "succeeded") == 1
+    assert dig(jobset, "status", "restarts") == 0
+    assert [name_of(config) for config in world.store.all(CONFIG_MAP)] == ["js-runtime-snapshot"]
+    (job,) = world.store.all(JOB)
+    assert dig(job, "status", "completedIndexes") == "0-2"
+    check_tidy(world)
+
+
+def delete_trainjob(seed: int) -> None:
+    def change(world: World) -> None:
+        options = DeleteOptions(propagation=("Background", "Foreground")[seed % 2])
+        finish(world.store.delete(TRAINJOB, "team", "js", options))
+
+    world = _run_trainjob(seed, change)
+    for kind in (TRAINJOB, CONFIG_MAP, JOBSET, JOB, POD, SERVICE):
+        assert world.store.all(kind) == []
+
+
 SCENARIOS = (
+    train,
+    delete_trainjob,
     succeed,
     retry_pods,
     restart,

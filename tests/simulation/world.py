@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tests.simulation.lister import BadLister
 from tests.simulation.store import ToyStore
-from trainwright.api.kinds import JOB, JOBSET, NODE, POD, SERVICE
+from trainwright.api.kinds import CONFIG_MAP, JOB, JOBSET, NODE, POD, SERVICE, TRAINJOB
 from trainwright.base.errors import ApiError
 from trainwright.base.objects import dig, is_deleting, labels_of, name_of, namespace_of, uid_of
 from trainwright.base.times import render_time
 from trainwright.controllers.garbage import GarbageController
 from trainwright.controllers.job import JobController
 from trainwright.controllers.jobset import JobSetController
-from trainwright.controllers.reconciler import carry_out
+from trainwright.controllers.reconciler import LearnsFromWrites, carry_out
 from trainwright.controllers.scheduler import SchedulerController
+from trainwright.controllers.trainjob import TrainJobController
 from trainwright.core.job.memory import POD_SUFFIX_ALPHABET
 from trainwright.machinery.api import DeleteOptions
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 START = datetime(2026, 1, 1, tzinfo=UTC)
-KINDS = (JOBSET, JOB, POD, SERVICE, NODE)
+KINDS = (TRAINJOB, CONFIG_MAP, JOBSET, JOB, POD, SERVICE, NODE)
 NODE_OBJECT: Object = {
     "apiVersion": "v1",
     "kind": "Node",
@@ -103,6 +104,7 @@ class World:
         self.lister = BadLister(self.store, self.rng)
         self._queues: dict[Controller, dict[Key, datetime]] = {}
         controllers: tuple[Controller, ...] = (
+            TrainJobController(api=self.store, lister=self.lister, clock=self),  # type: ignore[arg-type]  # the part of Api that it uses
             JobSetController(lister=self.lister, clock=self),
             JobController(lister=self.lister, clock=self, make_suffix=self._suffix),
             GarbageController(api=self.store, lister=self.lister, kinds=KINDS),  # type: ignore[arg-type]  # the part of Api that it uses
@@ -149,7 +151,9 @@ class World:
             for action in (*plan.actions, *((plan.status,) if plan.status else ())):
                 if not lucky:
                     self._disturb()
-                finish(carry_out(action, self.store, controller.manager))  # type: ignore[arg-type]  # the part of Api that it uses
+                written = finish(carry_out(action, self.store, controller.manager))  # type: ignore[arg-type]  # the part of Api that it uses
+                if written and isinstance(controller, LearnsFromWrites):
+                    controller.note_written(outcome.subject, action, written)
         except Crash:
             self._crash()
             return True
