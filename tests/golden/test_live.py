@@ -15,7 +15,17 @@ import pytest
 from tests.support.planes import TestPlane, make_plane
 
 RECORDED = Path(__file__).with_name("recorded")
-PLAYED = (*range(1, 15), 45, 46, *range(53, 56), *range(57, 67), *range(68, 81), 82, 83, *range(86, 93))
+PLAYED = (
+    *range(1, 15),
+    45,
+    46,
+    *range(53, 56),
+    *range(57, 67),
+    *range(68, 81),
+    82,
+    83,
+    *range(86, 93),
+)
 """Numbers of the cases whose policies have a plugin here; the others come with their frameworks."""
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
