@@ -138,6 +138,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
     registry = await Registry.open(tmp_path, SystemClock())
     made = Cluster(registry)
     node = make(NODE, "laptop")
+    node["metadata"]["labels"] = {"kubernetes.io/os": "linux"}
     node["status"] = {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "110"}}
     await made.create(NODE, node)
     if not dig(made.find(NODE, "laptop", ""), "status", "allocatable"):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tests.component.controllers.conftest import make, make_job_spec
@@ -14,6 +15,7 @@ from trainwright.api.kinds import (
     SERVICE,
     SERVICE_ACCOUNT,
 )
+from trainwright.base.errors import Conflict
 from trainwright.base.objects import dig, is_condition_true, labels_of, name_of
 from trainwright.machinery.api import DeleteOptions, PatchType
 
@@ -89,6 +91,35 @@ async def test_suspended_jobset_has_no_pods_until_it_is_resumed(cluster: Cluster
     await suspend(False)
     await cluster.eventually(lambda: terminal_state(cluster) == "Completed")
     assert dig(cluster.find(JOB, "js-node-0"), "status", "failed") is None
+
+
+async def test_placement_set_by_a_queue_while_suspended_reaches_the_pods(cluster: Cluster) -> None:
+    """What Kueue does: one update that sets node selector, toleration and label, and resumes."""
+    await cluster.create(JOBSET, make_jobset(suspend=True))
+    await cluster.eventually(
+        lambda: is_condition_true(cluster.find(JOB, "js-node-0") or {}, "Suspended")
+    )
+
+    async def admit() -> None:
+        jobset = await cluster.api.get(JOBSET, "default", "js")
+        pod = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+        pod["metadata"] = {"labels": {"queue": "q"}}
+        pod["spec"] |= {
+            "nodeSelector": {"kubernetes.io/os": "linux"},
+            "tolerations": [{"key": "k", "operator": "Exists"}],
+        }
+        jobset["spec"]["suspend"] = False
+        await cluster.api.replace(JOBSET, jobset, field_manager="kueue")
+
+    for _ in range(100):
+        with suppress(Conflict):  # the controller may write the status in between
+            await admit()
+            break
+    await cluster.eventually(lambda: terminal_state(cluster) == "Completed")
+    for pod in cluster.lister.list(POD):
+        assert labels_of(pod)["queue"] == "q"
+        assert dig(pod, "spec", "nodeSelector") == {"kubernetes.io/os": "linux"}
+        assert {"key": "k", "operator": "Exists"} in dig(pod, "spec", "tolerations")
 
 
 async def test_foreground_deletion_takes_everything_along(cluster: Cluster) -> None:
