@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from typing import Annotated
 
@@ -40,10 +41,10 @@ def logs(
         from trainwright.cli.connection import connect
         from trainwright.cli.follow import JobFollower
         from trainwright.cli.jobs import read_job
-        from trainwright.cli.logs import parse_ranks, read_lines, sort_pods
+        from trainwright.cli.logs import explain_no_log, read_lines, read_ranks, sort_pods
         from trainwright.cli.printing import make_console
 
-        chosen = parse_ranks(ranks)
+        chosen = read_ranks(ranks)
         async with connect(kubeconfig) as api:
             where = namespace or api.connection.namespace
             view = await read_job(api, where, name)
@@ -51,7 +52,10 @@ def logs(
                 follower = JobFollower(api, make_console(), ranks=chosen, prefixes=not no_prefix)
                 return await follower.follow(where, name)
             nodes = int(view.nodes.partition("/")[2] or 1)
-            for pod in sort_pods([pod for pod in view.pods if chosen.admits(pod, nodes)]):
+            pods = sort_pods([pod for pod in view.pods if chosen.admits(pod, nodes)])
+            if not pods:
+                print(explain_no_log(view, chosen), file=sys.stderr)
+            for pod in pods:
                 async for line in read_lines(
                     api, pod, previous=previous, tail=tail, since_s=since, timestamps=timestamps
                 ):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from trainwright.base.objects import Object
     from trainwright.cli.build import JobOptions
+    from trainwright.cli.logs import RankFilter
     from trainwright.machinery.client import HttpApi
 
 Command = Annotated[
@@ -66,6 +67,9 @@ def run(
     """
     options = _options(command, name, nodes, nproc_per_node, runtime, image, env)
     _check_dry_run(dry_run)
+    from trainwright.cli.logs import read_ranks
+
+    chosen = read_ranks(ranks)
 
     async def main() -> Exit:
         import asyncio
@@ -84,7 +88,7 @@ def run(
                 _print_useful(console, job)
                 return Exit.OK
             try:
-                return await _follow(api, console, job, ranks)
+                return await _follow(api, console, job, chosen)
             except asyncio.CancelledError:
                 plane.keep()
                 _say_detached(console, job)
@@ -183,12 +187,11 @@ async def _prepare_and_send(
     return await send(api, before, job)
 
 
-async def _follow(api: HttpApi, console: Console, job: Object, ranks: str) -> Exit:
+async def _follow(api: HttpApi, console: Console, job: Object, ranks: RankFilter) -> Exit:
     from trainwright.base.objects import name_of, namespace_of
     from trainwright.cli.follow import JobFollower
-    from trainwright.cli.logs import parse_ranks
 
-    follower = JobFollower(api, console, ranks=parse_ranks(ranks))
+    follower = JobFollower(api, console, ranks=ranks)
     return await follower.follow(namespace_of(job), name_of(job))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from trainwright.base.errors import Unreachable
@@ -23,11 +24,16 @@ def connect(kubeconfig: Path | None) -> HttpApi:
         KubeconfigError: the kubeconfig cannot be used.
     """
     if kubeconfig is not None:
-        return HttpApi(read_kubeconfig(kubeconfig))
+        return HttpApi(read_kubeconfig(kubeconfig), print_warning)
     home = find_home(os.environ)
     if find_plane(home) is None:
         raise Unreachable(
             f"no plane is running on {home.folder}; start one with `trainwright up --detach`, "
             "or name a cluster with --kubeconfig"
         )
-    return HttpApi(read_kubeconfig(home.kubeconfig))
+    return HttpApi(read_kubeconfig(home.kubeconfig), print_warning)
+
+
+def print_warning(text: str) -> None:
+    """Tell what the server warns of, beside the output."""
+    print(f"warning: {text}", file=sys.stderr)

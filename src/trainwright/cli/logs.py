@@ -19,10 +19,12 @@ from trainwright.base.errors import (
     Unreachable,
 )
 from trainwright.base.objects import Object, dig, name_of, namespace_of, uid_of
+from trainwright.cli.exits import Exit, fail
 from trainwright.cli.jobs import is_trainer, prefix_of, rank_of
 from trainwright.machinery.api import WatchType
 
 if TYPE_CHECKING:
+    from trainwright.cli.jobs import JobView
     from trainwright.machinery.client import HttpApi
 
 SHOW_ALL_UP_TO = 8
@@ -75,6 +77,14 @@ def parse_ranks(text: str) -> RankFilter:
         first, _, last = part.partition("-")
         numbers.update(range(int(first), int(last or first) + 1))
     return RankFilter(numbers=frozenset(numbers))
+
+
+def read_ranks(text: str) -> RankFilter:
+    """`parse_ranks` for a command's option: a bad one is an error of usage."""
+    try:
+        return parse_ranks(text)
+    except RanksError as error:
+        fail(Exit.USAGE, str(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +213,18 @@ class LogFollower:
             pass  # the Pod went before its log was read: nothing is left to show
         except ApiError as error:
             self._emit(Line(prefix_of(pod), f"(log not readable: {error})"))
+
+
+def explain_no_log(view: JobView, ranks: RankFilter) -> str:
+    """One sentence on why a job has no log to show."""
+    subject = f"TrainJob {namespace_of(view.trainjob)}/{view.name}"
+    if not view.pods:
+        why = f" ({view.why})" if view.why else ""
+        return f"{subject} has no pods, so there are no logs: it is {view.state.name}{why}"
+    if ranks.only_failed:
+        return f"no node of {subject} has failed"
+    here = sorted({rank_of(pod) for pod in view.pods if is_trainer(pod)})
+    return f"{subject} has no such node; its nodes are {', '.join(map(str, here)) or 'none'}"
 
 
 def _container_status(pod: Object, container: str) -> Mapping[str, Any]:

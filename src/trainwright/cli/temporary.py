@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trainwright.cli.connection import print_warning
 from trainwright.machinery.client import HttpApi
 from trainwright.machinery.kubeconfig import read_kubeconfig
 from trainwright.plane.home import find_home
@@ -33,13 +34,13 @@ class Plane:
 async def ensure_plane(kubeconfig: Path | None) -> AsyncIterator[Plane]:
     """A plane for the time of the block."""
     if kubeconfig is not None:
-        yield Plane(HttpApi(read_kubeconfig(kubeconfig)))
+        yield Plane(HttpApi(read_kubeconfig(kubeconfig), print_warning))
         return
     home = find_home(os.environ)
     started = find_plane(home) is None
     if started:
         start_plane(home, ["--temporary"])
-    plane = Plane(HttpApi(read_kubeconfig(home.kubeconfig)), is_ours=started)
+    plane = Plane(HttpApi(read_kubeconfig(home.kubeconfig), print_warning), is_ours=started)
     try:
         yield plane
     finally:

@@ -6,6 +6,7 @@ reader, and it raises the typed errors of `base.errors` for every Status that a 
 
 from __future__ import annotations
 
+import re
 import ssl
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
@@ -18,7 +19,7 @@ from trainwright.base.objects import Json, Object, dig, name_of, namespace_of
 from trainwright.machinery.api import DeleteOptions, ListPage, PatchType, WatchEvent, WatchType
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from pathlib import Path
 
     from trainwright.api.kinds import Kind
@@ -27,6 +28,8 @@ CONNECT_TIMEOUT_S = 10.0
 REQUEST_TIMEOUT_S = 60.0
 WATCH_SILENCE_S = 600.0
 """A watch with no byte for this long is taken for a half-open connection and ends."""
+_WARNING = re.compile(r'299 \S+ "(.*)"')
+"""The header in which a Kubernetes server tells what it accepted but finds doubtful."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +71,13 @@ class Connection:
 
 
 class HttpApi:
-    """`Api` over HTTP. Use as an async context manager."""
+    """`Api` over HTTP. Use as an async context manager. `warn` gets what the server warns of."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(
+        self, connection: Connection, warn: Callable[[str], None] = lambda _text: None
+    ) -> None:
         self.connection = connection
+        self._warn = warn
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -235,6 +241,7 @@ class HttpApi:
             async with self._open.request(
                 method, path, params=_present(query), data=data, headers=headers
             ) as response:
+                self._pass_on_warnings(response)
                 return _read_answer(response.status, await response.read())
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._unreachable(error) from error
@@ -269,12 +276,18 @@ class HttpApi:
             async with self._open.get(
                 path, params=_present(query), headers=headers, timeout=timeout
             ) as response:
+                self._pass_on_warnings(response)
                 if response.status >= 400:
                     _read_answer(response.status, await response.read())
                 async for chunk in response.content.iter_any():
                     yield chunk
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._unreachable(error) from error
+
+    def _pass_on_warnings(self, response: aiohttp.ClientResponse) -> None:
+        for header in response.headers.getall("Warning", ()):
+            if match := _WARNING.fullmatch(header):
+                self._warn(re.sub(r"\\(.)", r"\1", match.group(1)))
 
     @property
     def _open(self) -> aiohttp.ClientSession:

@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Protocol
 
-from trainwright.base.objects import Object, ObjectView, dig, uid_of
+from trainwright.base.objects import Object, ObjectView, dig, name_of, uid_of
 from trainwright.base.times import parse_time
 from trainwright.node.instance import Instance, list_instances
 
@@ -255,6 +255,18 @@ class PodLogs:
         )
         async for chunk in stream:
             yield chunk
+
+    def find_gap(self, pod: Object, options: LogQuery) -> str:
+        """One sentence when the log's first lines are asked for and gone; else nothing."""
+        instance = self._find_instance(pod, options)
+        if instance is None or options.tail_lines is not None or options.since is not None:
+            return ""
+        if not (instance.folder / "log.cut").exists():
+            return ""
+        return (
+            f"the first lines of container {options.container} of pod {name_of(pod)} are gone: "
+            "it wrote more than is kept"
+        )
 
     def _find_instance(self, pod: ObjectView, options: LogQuery) -> Instance | None:
         folder = self._pods_folder / uid_of(pod) / "containers" / options.container

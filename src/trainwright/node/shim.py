@@ -59,6 +59,10 @@ class Log:
         self.size = os.fstat(self.fd).st_size
 
     def rotate(self) -> None:
+        oldest = f"{self.path}.{self.keep - 1}" if self.keep > 1 else self.path
+        if os.path.exists(oldest):
+            # Told to who reads the log: it does not begin at the beginning any more.
+            os.close(os.open(self.path + ".cut", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         for number in range(self.keep - 1, 0, -1):
             older = f"{self.path}.{number}"
             newer = f"{self.path}.{number - 1}" if number > 1 else self.path

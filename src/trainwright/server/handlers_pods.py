@@ -37,6 +37,8 @@ async def read_pod_log(backing: Backing, request: HttpRequest, route: Route) -> 
         return Answer(body=b"", content_type=TEXT)
     if backing.logs is None:
         raise ServiceUnavailable("no node runs in this server, so there are no logs")
+    if gap := backing.logs.find_gap(pod, options):
+        request.warnings.append(gap)
     chunks = limit_log(backing.logs.read_log(pod, options), limit_bytes)
     return Stream(chunks=chunks, content_type=TEXT)
 

@@ -50,6 +50,10 @@ class LogProvider(Protocol):
         """
         ...
 
+    def find_gap(self, pod: Object, options: LogOptions) -> str:
+        """One sentence when the log's first lines are asked for and gone; else nothing."""
+        ...
+
 
 def parse_log_request(
     request: HttpRequest, pod: ObjectView, now: datetime

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.component.node.memory_api import make_container, make_pod
+from trainwright.node.logs import list_log_files
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -62,9 +63,11 @@ async def test_log_is_bounded(laptop: Laptop) -> None:
     await laptop.submit(make_pod(make_container(script)))
     await laptop.wait_phase("Succeeded")
     folder = next((laptop.home / "pods").glob("*/containers/main/0"))
-    files = list(folder.glob("log*"))
     # One write is at most a pipe's 64 KiB with a head for each line.
-    assert len(files) == 3
+    assert len(list_log_files(folder / "log")) == 3
+    find_gap = laptop.agent.logs.find_gap
+    assert "are gone" in find_gap(laptop.pod(), Query())
+    assert find_gap(laptop.pod(), Query(tail_lines=1)) == ""
     assert (await read(laptop, Query(tail_lines=1))) == b"line 4999\n"
 
 

@@ -118,6 +118,12 @@ def test_nothing_of_all_this_was_kept(plane: TestPlane) -> None:
 
 
 def test_usage_errors_end_with_2(plane: TestPlane) -> None:
+    plane.apply(make_trainjob("podless", ["true"], suspend=True))
+    for command in (("logs", "podless"), ("run",)):
+        text = plane.cli(
+            *command, "--ranks", "x", *(["--", "true"] if command == ("run",) else []), code=2
+        )
+        assert "--ranks" in text
     plane.cli("run", "--nodes", "0", "--", "true", code=2)
     plane.cli("frobnicate", code=2)
     assert "--dry-run" in plane.cli("run", "--dry-run", "maybe", "--", "true", code=2)
