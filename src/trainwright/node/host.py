@@ -29,7 +29,7 @@ from trainwright.base.objects import (
     namespace_of,
     uid_of,
 )
-from trainwright.node import names, ports, volumes
+from trainwright.node import mpi, names, ports, rsh, volumes
 from trainwright.node.cgroups import CgroupRoot, ensure_cgroup_root
 from trainwright.node.environment import (
     ConfigError,
@@ -105,6 +105,7 @@ class Host:
             settings.home / "ports", settings.first_port, settings.last_port
         )
         self.memory = volumes.find_memory_folder(settings.home, os.getuid(), os.environ)
+        self.mpi_agent = mpi.ensure_agent(settings.home)
         self.shim_program = ensure_shim_program(settings.home)
         self.cgroups: CgroupRoot | None = (
             ensure_cgroup_root(f"trainwright-{os.getuid()}")
@@ -267,12 +268,21 @@ def prepare_run(
     )
     namespace = _plan_namespace(host, pod, mounts, folder, observed.siblings)
     move = _build_moves(container, () if namespace else mounts, folder)
-    env = _machine_variables(host, pod) | {key: move(value) for key, value in variables.items()}
+    agent = mpi.find_agent_variables(
+        own, host.mpi_agent, user=os.getuid(), has_namespaces=bool(namespace)
+    )
+    env = (
+        _machine_variables(host, pod)
+        | agent
+        | {key: move(value) for key, value in variables.items()}
+    )
     env["TRAINWRIGHT_TERMINATION_LOG"] = str(folder / TERMINATION_LOG)
     if not namespace and any(not volumes.is_in_place(mount) for mount in mounts):
         env["TRAINWRIGHT_MOUNTS"] = volumes.render_mounts(mounts)
+    stands_in = JOBSET_NAME_LABEL in labels_of(pod) and mpi.is_ssh_server(words)
     spec: dict[str, Any] = {
-        "argv": [move(word) for word in words],
+        "argv": list(mpi.STAND_IN) if stands_in else [move(word) for word in words],
+        "standsIn": stands_in,
         "env": env,
         "cwd": _find_working_folder(
             host, pod, container, mounts, move, has_namespace=bool(namespace)
@@ -283,7 +293,16 @@ def prepare_run(
     }
     if namespace:
         spec["namespace"] = namespace
+    _write_address(host, pod)
     return Prepared(spec=spec, port_map=port_map)
+
+
+def _write_address(host: Host, pod: Object) -> None:
+    """Leave word of the pod's name where `rsh` looks for it."""
+    folder = host.folders_of(uid_of(pod)).pod
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    (folder / rsh.HOST_FILE).write_text(names.hostname_of(pod), encoding="utf-8")
+    (folder / rsh.GROUP_FILE).write_text(ports.job_key_of(pod), encoding="utf-8")
 
 
 def _build_own(
@@ -367,6 +386,7 @@ def _machine_variables(host: Host, pod: Object) -> dict[str, str]:
     variables = {key: value for key, value in os.environ.items() if INHERITED.match(key)}
     search = variables.get("PATH") or os.defpath
     variables["PATH"] = f"{host.settings.python.parent}{os.pathsep}{search}"
+    variables["TRAINWRIGHT_JOB"] = ports.job_key_of(pod)
     variables["HOSTNAME"] = names.hostname_of(pod)
     return variables | DEFAULT_VARIABLES
 

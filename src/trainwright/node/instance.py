@@ -44,6 +44,8 @@ class Instance:
     def __init__(self, folder: Path, process: subprocess.Popen[bytes] | None = None) -> None:
         self.folder = folder
         self._process = process
+        # Held open from the start: what is written before the shim reads must not be lost.
+        self._control = _open_control(folder, os.O_RDWR) if process is not None else -1
 
     @property
     def number(self) -> int:
@@ -77,6 +79,7 @@ class Instance:
             await _wait_exit(pid, self.is_alive)
         if self._process is not None:
             self._process.wait()
+        self._close_control()
         return self.read_exit()
 
     def _find_shim_pid(self) -> int:
@@ -101,18 +104,21 @@ class Instance:
         self._command(f"stop {number} {grace_s}\n")
 
     def _command(self, text: str) -> None:
-        try:
-            descriptor = os.open(self.folder / "control", os.O_WRONLY | os.O_NONBLOCK)
-        except OSError:
-            # No reader: the shim is gone, and with it what was to be stopped.
-            return
-        try:
-            os.write(descriptor, text.encode())
-        finally:
-            os.close(descriptor)
+        if self._control < 0:
+            self._control = _open_control(self.folder, os.O_WRONLY)
+        if self._control >= 0:
+            # Refused when the pipe is full or has no reader: the shim is gone, or has been told.
+            with contextlib.suppress(OSError):
+                os.write(self._control, text.encode())
+
+    def _close_control(self) -> None:
+        if self._control >= 0:
+            os.close(self._control)
+            self._control = -1
 
     def detach(self) -> None:
         """Leave the process running when this one goes: it will be found again by its folder."""
+        self._close_control()
         if self._process is not None and self._process.returncode is None:
             if self._process.stdout is not None:
                 self._process.stdout.close()
@@ -133,6 +139,14 @@ class Instance:
                     os.kill(pid, signal.SIGKILL)
             if not found:
                 return
+
+
+def _open_control(folder: Path, mode: int) -> int:
+    try:
+        return os.open(folder / "control", mode | os.O_NONBLOCK)
+    except OSError:
+        # No reader: the shim is gone, and with it what was to be stopped.
+        return -1
 
 
 def find_marked(marker: bytes) -> list[int]:

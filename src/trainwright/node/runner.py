@@ -105,7 +105,7 @@ class PodRunner:
         """End the pod within `grace_s` (0: at once). Repeated calls can only shorten it."""
         grace_s = max(grace_s, MINIMUM_GRACE_S) if grace_s > 0 else 0.0
         kill_at = self._host.clock.monotonic() + grace_s
-        is_sooner = kill_at < self._kill_at
+        is_sooner = kill_at < self._kill_at or grace_s == 0
         self._kill_at = min(self._kill_at, kill_at)
         if not self._is_stopping:
             self._is_stopping = True
@@ -362,6 +362,9 @@ class PodRunner:
             started = await run.instance.wait_started()
             record = run.instance.read_exit()
             if started is not None and record is None:
+                if run.spec.get("standsIn"):
+                    # A stand-in has nothing that a probe could ask.
+                    container = {k: v for k, v in container.items() if not k.endswith("Probe")}
                 self._set_running(container, started)
                 prober = asyncio.create_task(self._run_probes(container, run), name=f"probe {name}")
             record = await run.instance.wait()

@@ -102,6 +102,16 @@ async def test_grace_can_be_shortened(laptop: Laptop, tmp_path: Path) -> None:
     assert (tmp_path / "terms").read_text() == "x\n"
 
 
+async def test_pod_that_starts_this_moment_is_stopped_too(laptop: Laptop) -> None:
+    """The order to end may come before the shim has opened its ears."""
+    await laptop.start()
+    await laptop.submit(make_pod(make_container(LOOP)))
+    folder = laptop.home / "pods" / laptop.pod()["metadata"]["uid"] / "containers" / "main" / "0"
+    await laptop.wait_for((folder / "id").exists)
+    await delete(laptop, 50)
+    await laptop.wait_for(lambda: not laptop.pod())
+
+
 async def test_active_deadline_fails_the_pod(laptop: Laptop) -> None:
     await laptop.start()
     pod = make_pod(make_container(LOOP), activeDeadlineSeconds=1)
