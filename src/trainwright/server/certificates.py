@@ -1,4 +1,4 @@
-"""The certificate authority of an installation, the server's certificate, and the kubeconfig.
+"""Where an installation's certificates lie, when they are made anew, and the kubeconfig.
 
 kubectl and client-go send a bearer token over TLS only, so the embedded server always speaks TLS.
 """
@@ -9,43 +9,63 @@ import base64
 import os
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 import yaml
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 
 CA_LIFETIME = timedelta(days=3650)
 SERVER_LIFETIME = timedelta(days=365)
 RENEW_BEFORE = timedelta(days=30)
 """A certificate with less than this left is made anew at the next start."""
-BACKDATED = timedelta(minutes=5)
-"""So that a clock a little behind ours still accepts a new certificate."""
-
-HOST_NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
-ADDRESSES = ("127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
     """Where an installation's certificates lie; `ca_pem` is the CA's certificate."""
 
-    ca_file: Path
-    cert_file: Path
-    key_file: Path
+    folder: Path
+
+    @property
+    def ca_file(self) -> Path:
+        """The CA's certificate."""
+        return self.folder / "ca.crt"
+
+    @property
+    def ca_key_file(self) -> Path:
+        """The CA's private key."""
+        return self.folder / "ca.key"
+
+    @property
+    def cert_file(self) -> Path:
+        """The server's certificate."""
+        return self.folder / "server.crt"
+
+    @property
+    def key_file(self) -> Path:
+        """The server's private key."""
+        return self.folder / "server.key"
+
+    @property
+    def renewal_file(self) -> Path:
+        """When one of them is due: spares most starts the loading of a cryptographic library."""
+        return self.folder / "renew-at"
 
     @property
     def ca_pem(self) -> bytes:
         """The CA's certificate."""
         return self.ca_file.read_bytes()
+
+    def are_due(self, now: datetime) -> bool:
+        """Whether something is missing or has to be made anew."""
+        files = (self.ca_file, self.ca_key_file, self.cert_file, self.key_file)
+        try:
+            renew_at = datetime.fromisoformat(self.renewal_file.read_text())
+        except (FileNotFoundError, ValueError):
+            return True
+        return now >= renew_at or not all(file.exists() for file in files)
 
 
 def ensure_certificates(folder: Path, now: datetime) -> Certificates:
@@ -54,25 +74,12 @@ def ensure_certificates(folder: Path, now: datetime) -> Certificates:
     The CA stays as long as it is valid, so that kubeconfigs which hold it stay valid too.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    found = Certificates(folder / "ca.crt", folder / "server.crt", folder / "server.key")
-    ca_key_file = folder / "ca.key"
-    ca = _load(found.ca_file)
-    if ca is None or not ca_key_file.exists() or _is_due(ca, now):
-        key = ec.generate_private_key(ec.SECP256R1())
-        ca = _build_ca(key, now)
-        write_private(ca_key_file, _key_pem(key))
-        write_private(found.ca_file, ca.public_bytes(serialization.Encoding.PEM))
-        found.cert_file.unlink(missing_ok=True)
-    server = _load(found.cert_file)
-    if server is None or not found.key_file.exists() or _is_due(server, now):
-        ca_key = serialization.load_pem_private_key(ca_key_file.read_bytes(), password=None)
-        if not isinstance(ca_key, ec.EllipticCurvePrivateKey):
-            raise ValueError(f"{ca_key_file}: expected an EC key; remove the folder to start anew")
-        key = ec.generate_private_key(ec.SECP256R1())
-        certificate = _build_server(key, ca, ca_key, now)
-        write_private(found.key_file, _key_pem(key))
-        write_private(found.cert_file, certificate.public_bytes(serialization.Encoding.PEM))
-    return found
+    certificates = Certificates(folder)
+    if certificates.are_due(now):
+        from trainwright.server.authority import renew_certificates
+
+        renew_certificates(certificates, now)
+    return certificates
 
 
 def write_private(path: Path, data: bytes) -> None:
@@ -117,88 +124,3 @@ def write_kubeconfig(
     }
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_private(path, yaml.safe_dump(config, sort_keys=False).encode())
-
-
-def _load(path: Path) -> x509.Certificate | None:
-    try:
-        return x509.load_pem_x509_certificate(path.read_bytes())
-    except (FileNotFoundError, ValueError):
-        return None
-
-
-def _is_due(certificate: x509.Certificate, now: datetime) -> bool:
-    return certificate.not_valid_after_utc - now < RENEW_BEFORE
-
-
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-
-
-def _builder(
-    subject: str, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(_name(subject))
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - BACKDATED)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-    )
-
-
-def _name(common_name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-
-
-def _build_ca(key: ec.EllipticCurvePrivateKey, now: datetime) -> x509.Certificate:
-    name = "trainwright installation CA"
-    return (
-        _builder(name, _name(name), key, now)
-        .not_valid_after(now + CA_LIFETIME)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(signs_certificates=True), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-
-
-def _build_server(
-    key: ec.EllipticCurvePrivateKey,
-    ca: x509.Certificate,
-    ca_key: CertificateIssuerPrivateKeyTypes,
-    now: datetime,
-) -> x509.Certificate:
-    names: list[x509.GeneralName] = [x509.DNSName(name) for name in HOST_NAMES]
-    names += [x509.IPAddress(ip_address(address)) for address in ADDRESSES]
-    authority = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(
-        ca.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
-    )
-    return (
-        _builder("trainwright", ca.subject, key, now)
-        .not_valid_after(now + SERVER_LIFETIME)
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(authority, critical=False)
-        .sign(ca_key, hashes.SHA256())
-    )
-
-
-def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        encipher_only=False,
-        decipher_only=False,
-    )
