@@ -329,7 +329,11 @@ class NodeAgent:
         return True
 
     async def _insist(self, work: Callable[[], Coroutine[Any, Any, None]], what: str) -> None:
-        """Do `work` until the server has answered; refusals are logged and given up."""
+        """Do `work` until the server has answered; refusals are logged and given up.
+
+        While this agent stops there is no second try: a full disk must not keep it from ending, and
+        what was not written is seen again in the pod's folder at the next start.
+        """
         wait_s = RETRY_S
         while True:
             try:
@@ -342,6 +346,8 @@ class NodeAgent:
                     return
                 logger.warning("%s: %s; trying again", what, error)
             else:
+                return
+            if self._is_stopping:
                 return
             await asyncio.sleep(wait_s)
             wait_s = min(wait_s * 2, LONGEST_RETRY_S)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 CHUNK_BYTES = 65536
+RECORD_BYTES = 1024
 MEMORY_PERIOD_S = 0.25
 OPEN_LINE_S = 0.1
 """Programs without a buffer write a line in pieces: so long its end is waited for."""
@@ -32,10 +33,22 @@ LONGEST_OPEN_LINE = 16384
 START_ERROR = 128
 
 
+def reserve_record(folder: str, name: str) -> None:
+    """Take the room of a record now, so that it can be written when the disk is full."""
+    try:
+        with open(os.path.join(folder, name + ".new"), "wb") as file:
+            file.write(b" " * RECORD_BYTES)
+    except OSError:
+        # Full already: there may be room by the time the record is written.
+        return
+
+
 def write_record(folder: str, name: str, record: dict[str, Any]) -> None:
     path = os.path.join(folder, name)
-    with open(path + ".new", "w", encoding="utf-8") as file:
-        json.dump(record, file)
+    descriptor = os.open(path + ".new", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "wb") as file:
+        # Over what was reserved; blanks after the JSON do no harm.
+        file.write(json.dumps(record).encode().ljust(os.fstat(descriptor).st_size))
     os.rename(path + ".new", path)
 
 
@@ -436,6 +449,7 @@ class Shim:
             "cgroup": self.cgroup,
         }
         write_record(self.folder, "started.json", record)
+        reserve_record(self.folder, "exit.json")
         self.announce(b"started\n")
 
     def announce(self, text: bytes) -> None:

@@ -21,7 +21,13 @@ from trainwright.base.objects import is_condition_true
 from trainwright.machinery.clock import SystemClock
 from trainwright.plane.home import Home
 from trainwright.plane.plane import Plane, PlaneSettings
-from trainwright.plane.process import PlaneRecord, find_start, write_record
+from trainwright.plane.process import (
+    PlaneRecord,
+    describe_full_disk,
+    find_start,
+    is_out_of_space,
+    write_record,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +53,8 @@ def main(arguments: Sequence[str]) -> int:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(home, settings, temporary=options.temporary, verbose=options.verbose))
     except (TrainwrightError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        said = describe_full_disk(home) if is_out_of_space(error) else str(error)
+        print(f"error: {said}", file=sys.stderr)
         return EXIT_REFUSED
     return 0
 

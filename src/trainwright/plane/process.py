@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +18,6 @@ from trainwright.base.errors import LocalRunError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from trainwright.plane.home import Home
 
@@ -24,6 +25,8 @@ START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 60.0
 POLL_S = 0.02
 LOG_TAIL_CHARACTERS = 2000
+SMALLEST_ROOM_BYTES = 1_000_000
+"""With less free, a start that said nothing is taken to have failed for want of room."""
 
 
 class PlaneRecord(msgspec.Struct, frozen=True):
@@ -112,7 +115,7 @@ def start_plane(home: Home, arguments: Sequence[str] = ()) -> PlaneRecord:
         if record is not None:
             return record
         if process.poll() is not None:
-            raise LocalRunError(_last_words(home.log) or "the plane ended at its start")
+            raise LocalRunError(_last_words(home) or "the plane ended at its start")
         time.sleep(POLL_S)
     process.terminate()
     raise LocalRunError(
@@ -146,6 +149,21 @@ def _reap(pid: int) -> None:
         os.waitpid(pid, os.WNOHANG)
 
 
-def _last_words(log: Path) -> str:
-    text = log.read_text(errors="replace")[-LOG_TAIL_CHARACTERS:].strip()
+def _last_words(home: Home) -> str:
+    text = home.log.read_text(errors="replace")[-LOG_TAIL_CHARACTERS:].strip()
+    if not text and shutil.disk_usage(home.folder).free < SMALLEST_ROOM_BYTES:
+        return describe_full_disk(home)
     return text.removeprefix("error: ")
+
+
+def is_out_of_space(error: Exception) -> bool:
+    """Whether the disk, or the user's part of it, is full."""
+    return isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
+
+
+def describe_full_disk(home: Home) -> str:
+    """What to do when a plane cannot even start."""
+    return (
+        f"the disk of {home.folder} is full and the plane cannot start; nothing was changed. "
+        f"Free some space; the logs of jobs are in {home.pods}"
+    )
