@@ -6,8 +6,7 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
+from trainwright.api.manifests import ManifestError, parse_yaml
 from trainwright.base.errors import TrainwrightError
 from trainwright.base.objects import dig
 from trainwright.machinery.client import Connection
@@ -27,11 +26,11 @@ def read_kubeconfig(path: Path, context: str = "") -> Connection:
         KubeconfigError: when the file is missing, is no kubeconfig, or names what is not there.
     """
     try:
-        document: Any = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
+        document: Any = parse_yaml(path.read_text(), str(path), strict=False)
     except OSError as error:
         raise KubeconfigError(f"{path}: {error.strerror or error}") from error
-    except yaml.YAMLError as error:
-        raise KubeconfigError(f"{path} is no YAML: {error}") from error
+    except ManifestError as error:
+        raise KubeconfigError(str(error)) from error
     wanted = context or dig(document, "current-context", default="")
     chosen = _entry(path, document, "contexts", wanted)
     cluster = _entry(path, document, "clusters", dig(chosen, "context", "cluster", default=""))

@@ -1,39 +1,21 @@
-"""Reading request bodies: strict JSON and YAML, and what a plain decoder would hide.
-
-YAML is read as Kubernetes reads it, as another way to write JSON: no times, no tags, string keys.
-"""
+"""Reading request bodies: strict JSON and YAML, and what a plain decoder would hide."""
 
 from __future__ import annotations
 
 import json
-import math
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import yaml
 
+from trainwright.api.manifests import ManifestError, parse_yaml
 from trainwright.base.errors import BadRequest
-
-if TYPE_CHECKING:
-    from trainwright.base.objects import Json
 from trainwright.server.negotiation import JSON, PROTOBUF, YAML, require_media_type
 from trainwright.server.protobuf import decode_protobuf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-MAX_YAML_NODES = 1_000_000
-"""Aliases let a small document grow without bound."""
-
-
-class _Loader(yaml.CSafeLoader):
-    """The safe loader without timestamps: a date in YAML stays the text it is."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
+    from trainwright.base.objects import Json
 
 
 def decode_json(body: bytes) -> Json:
@@ -55,10 +37,10 @@ def decode_yaml(body: bytes) -> Json:
         BadRequest: not YAML, several documents, or a value that JSON has not.
     """
     try:
-        document = yaml.load(body, Loader=_Loader)  # noqa: S506 - derived from the safe loader
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise BadRequest(f"the body of the request is no YAML: {error}") from error
-    return _Jsonifier().convert(document)
+        document: Json = parse_yaml(body, "the body of the request", strict=False)
+    except ManifestError as error:
+        raise BadRequest(str(error)) from error
+    return document
 
 
 def decode_json_or_yaml(body: bytes) -> Json:
@@ -80,37 +62,6 @@ def decode_body(content_type: str, body: bytes) -> Json:
     """
     media_type = require_media_type(content_type, BODY_TYPES)
     return _DECODERS[media_type](body)
-
-
-class _Jsonifier:
-    """Copies a YAML value into a JSON one, counting nodes."""
-
-    def __init__(self) -> None:
-        self.nodes = 0
-
-    def convert(self, value: Any, depth: int = 0) -> Json:
-        self.nodes += 1
-        if self.nodes > MAX_YAML_NODES or depth > 500:
-            raise BadRequest("the body of the request is too large once its YAML aliases are read")
-        if isinstance(value, dict):
-            return {_key(key): self.convert(item, depth + 1) for key, item in value.items()}
-        if isinstance(value, list):
-            return [self.convert(item, depth + 1) for item in value]
-        if isinstance(value, float) and not math.isfinite(value):
-            raise BadRequest(f"the body of the request has a number that JSON has not: {value}")
-        if value is None or isinstance(value, str | bool | int | float):
-            return value
-        raise BadRequest(
-            f"the body of the request has a YAML {type(value).__name__}, which JSON has not"
-        )
-
-
-def _key(key: Any) -> str:
-    if isinstance(key, bool):
-        return "true" if key else "false"
-    if isinstance(key, str | int | float):
-        return str(key)
-    raise BadRequest(f"the body of the request has a YAML key that is no text: {key!r}")
 
 
 class _Pairs(list[tuple[str, Any]]):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-import yaml
+from trainwright.api.manifests import render_yaml
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,4 +127,4 @@ def write_kubeconfig(
         "current-context": name,
     }
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    write_private(path, yaml.safe_dump(config, sort_keys=False).encode())
+    write_private(path, render_yaml(config).encode())

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 import msgspec
-import yaml
 
+from trainwright.api.manifests import render_yaml
 from trainwright.base.errors import ApiError, BadRequest, RequestTooLarge, Unauthorized
 from trainwright.server.auth import ADMIN, User
 from trainwright.server.negotiation import YAML
@@ -172,7 +172,7 @@ def render_error(error: ApiError) -> Answer:
 def render_encoded(data: bytes, encoding: str, code: int, *, pretty: bool) -> Answer:
     """JSON bytes in the encoding that was agreed on."""
     if encoding == YAML:
-        text = yaml.dump(msgspec.json.decode(data), Dumper=yaml.CSafeDumper, sort_keys=False)
+        text = render_yaml(msgspec.json.decode(data))
         return Answer(body=text.encode(), code=code, content_type=YAML)
     return Answer(body=msgspec.json.format(data, indent=2) + b"\n" if pretty else data, code=code)
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import yaml
-
 from trainwright.api.kinds import CLUSTER_TRAINING_RUNTIME, CONFIG_MAP, TRAINING_RUNTIME, Kind
-from trainwright.api.manifests import ManifestError, parse_yaml
+from trainwright.api.manifests import ManifestError, parse_yaml, render_yaml
 from trainwright.api.trainjob import TrainingRuntime, TrainJob, parse_runtime
 from trainwright.api.wellknown import SNAPSHOT_KEY, SNAPSHOT_SUFFIX
 from trainwright.base.errors import InvalidObject, TrainwrightError
@@ -59,7 +56,7 @@ def build_snapshot(trainjob: TrainJob, runtime: TrainingRuntime) -> Object:
             "namespace": trainjob.namespace,
             "ownerReferences": [controller_reference(trainjob.obj)],
         },
-        "data": {SNAPSHOT_KEY: _render(kept)},
+        "data": {SNAPSHOT_KEY: render_yaml(kept, sort_keys=True)},
     }
 
 
@@ -91,26 +88,6 @@ def parse_snapshot(config_map: Object, trainjob: TrainJob) -> TrainingRuntime:
             f'but spec.runtimeRef names {wanted[0]} "{wanted[1]}"'
         )
     return runtime
-
-
-class _Dumper(yaml.CSafeDumper):
-    """Quotes what Kubernetes' YAML would read as a number, and repeats what occurs twice."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        del data
-        return True
-
-
-_Dumper.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+$"),
-    list("-+.0123456789"),
-)
-
-
-def _render(runtime: Object) -> str:
-    text: str = yaml.dump(runtime, Dumper=_Dumper, sort_keys=True, default_flow_style=False)
-    return text
 
 
 @lru_cache(maxsize=REMEMBERED_SNAPSHOTS)
