@@ -5,6 +5,8 @@ The longest name is computed when the job is admitted; it must be the one that J
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from tests.unit.core.trainjob.factories import NOW, make_job, make_runtime, make_trainjob
@@ -14,11 +16,10 @@ from trainwright.core.admission import Request
 from trainwright.core.jobset.admission import default_jobset, validate_jobset
 from trainwright.core.trainjob.admission import validate_trainjob
 from trainwright.core.trainjob.build import build_job, build_objects
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trainwright.base.objects import Object
     from trainwright.base.errors import FieldError
+    from trainwright.base.objects import Object
 
 RUNTIMES = {
     "plain": make_runtime(),
