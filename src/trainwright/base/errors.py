@@ -134,6 +134,7 @@ class ApiError(TrainwrightError):
         super().__init__(message)
         self.message = message
         self.details = dict(details or {})
+        self._says_details = details is not None
         self.status_code = self.code if code is None else code
         self.status_reason = self.reason if reason is None else reason
 
@@ -148,7 +149,7 @@ class ApiError(TrainwrightError):
             "reason": self.status_reason,
             "code": self.status_code,
         }
-        if self.details:
+        if self._says_details:
             status["details"] = self.details
         return status
 
@@ -160,7 +161,7 @@ class ApiError(TrainwrightError):
         kind = _BY_REASON.get(reason) or _BY_CODE.get(code, ApiError)
         return kind(
             str(status.get("message") or f"the server answered {code}"),
-            details=status.get("details") or {},
+            details=status.get("details"),
             code=code,
             reason=reason or kind.reason,
         )

@@ -39,12 +39,14 @@ from trainwright.base.objects import (
 from trainwright.base.times import parse_time, render_time
 from trainwright.machinery.api import DeleteOptions, PatchType, WatchType
 from trainwright.machinery.events import EventRecorder
+from trainwright.node.attach import AttachQuery, AttachSession
 from trainwright.node.exec import ExecSession, start_exec
 from trainwright.node.host import Host
 from trainwright.node.instance import list_instances
 from trainwright.node.logs import PodLogs
 from trainwright.node.ports import job_key_of
 from trainwright.node.runner import PodRunner
+from trainwright.node.settings import MANAGER
 from trainwright.node.status import TERMINAL_PHASES
 from trainwright.node.volumes import remove_tree
 
@@ -57,7 +59,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MANAGER = "trainwright-node"
 RETRY_S = 0.5
 LONGEST_RETRY_S = 10.0
 PAGE = 500
@@ -375,27 +376,33 @@ class NodeAgent:
         Raises:
             BadRequest: the container does not run, or the command cannot be started.
         """
-        held = self._held.get(uid_of(pod))
-        if held is None or held.runner is None:
-            raise BadRequest(f"pod {name_of(pod)} does not run")
+        runner = self._find_running(pod)
         try:
-            target = held.runner.exec_target(options.container)
+            target = runner.exec_target(options.container)
             return await start_exec(target, options.command, stdin=options.stdin, tty=options.tty)
         except LocalRunError as error:
             raise BadRequest(str(error)) from error
         except OSError as error:
             raise BadRequest(f'cannot start "{options.command[0]}": {error}') from error
 
-    async def attach(self, pod: Object, options: Any) -> ExecSession:
-        """Not to be had on the laptop.
+    async def attach(self, pod: Object, options: Any) -> AttachSession:
+        """Show the output of a running container until this run of it ends.
 
         Raises:
-            BadRequest: always; the shim alone holds the process' streams.
+            BadRequest: the container does not run.
         """
-        raise BadRequest(
-            f"the streams of pod {name_of(pod)} cannot be joined on the laptop; "
-            "use logs --follow to read them, or exec for a shell beside the process"
-        )
+        try:
+            self._find_running(pod).exec_target(options.container)
+        except LocalRunError as error:
+            raise BadRequest(str(error)) from error
+        query = AttachQuery(container=options.container)
+        return AttachSession(self.logs.read_log(pod, query))
+
+    def _find_running(self, pod: ObjectView) -> PodRunner:
+        held = self._held.get(uid_of(pod))
+        if held is None or held.runner is None:
+            raise BadRequest(f"pod {name_of(pod)} does not run")
+        return held.runner
 
 
 def _version(obj: ObjectView) -> int:

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,16 +20,18 @@ from trainwright.api.kinds import (
     Kind,
 )
 from trainwright.api.wellknown import JOBSET_NAME_LABEL, WORKING_DIR_ANNOTATION
-from trainwright.base.errors import NotFound
+from trainwright.base.errors import Conflict, NotFound
 from trainwright.base.objects import (
     Object,
     ObjectView,
     annotations_of,
     dig,
     labels_of,
+    name_of,
     namespace_of,
     uid_of,
 )
+from trainwright.machinery.api import PatchType
 from trainwright.node import mpi, names, ports, rsh, volumes
 from trainwright.node.cgroups import CgroupRoot, ensure_cgroup_root
 from trainwright.node.environment import (
@@ -42,6 +45,7 @@ from trainwright.node.environment import (
     parse_quantity,
 )
 from trainwright.node.instance import MARKER, ensure_shim_program
+from trainwright.node.settings import MANAGER
 from trainwright.node.status import inits_of, mains_of
 
 if TYPE_CHECKING:
@@ -163,6 +167,27 @@ class Host:
             for name in claims
             if name
         }
+
+    async def publish_bound(self, claims: Mapping[str, ObjectView | None]) -> None:
+        """Say of claims that a pod uses that they have their storage: they wait for that."""
+        for claim in claims.values():
+            if claim is None or dig(claim, "status", "phase") == "Bound":
+                continue
+            status = {
+                "phase": "Bound",
+                "accessModes": dig(claim, "spec", "accessModes", default=[]),
+                "capacity": dig(claim, "spec", "resources", "requests", default={}),
+            }
+            with suppress(NotFound, Conflict):
+                await self.api.patch(
+                    PERSISTENT_VOLUME_CLAIM,
+                    namespace_of(claim),
+                    name_of(claim),
+                    {"metadata": {"uid": uid_of(claim)}, "status": status},
+                    type=PatchType.MERGE,
+                    subresource="status",
+                    field_manager=MANAGER,
+                )
 
     async def observe_siblings(self, pod: ObjectView) -> tuple[str, ...]:
         """Host names of all pods of this pod's JobSet."""

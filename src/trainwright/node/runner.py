@@ -334,6 +334,7 @@ class PodRunner:
             tokens=await host.observe_tokens(self.pod),
             siblings=await host.observe_siblings(self.pod) if host.has_namespaces else (),
         )
+        await host.publish_bound(observed.claims)
         prepared: Prepared = prepare_run(host, self.pod, container, folder, observed)
         container_id = secrets.token_hex(32)
         spec = ensure_group(host, prepared, container, f"trainwright://{container_id}")

@@ -10,6 +10,9 @@ from pathlib import Path
 from trainwright.api.wellknown import LAPTOP_NODE_NAME
 from trainwright.base.objects import Object
 
+MANAGER = "trainwright-node"
+"""Field manager of the node's writes, and its name in events."""
+
 TokenIssuer = Callable[[Object, Mapping[str, object]], Awaitable[str]]
 """(pod, the volume's serviceAccountToken source) to a token bound to the pod."""
 

@@ -12,6 +12,7 @@ from trainwright.controllers.garbage import GarbageController
 from trainwright.controllers.job import JobController
 from trainwright.controllers.jobset import JobSetController
 from trainwright.controllers.namespace import NamespaceController
+from trainwright.controllers.quota import QuotaController
 from trainwright.controllers.runtime import RuntimeController
 from trainwright.controllers.scheduler import SchedulerController
 from trainwright.controllers.trainjob import TrainJobController
@@ -59,6 +60,7 @@ CONTROLLERS: Mapping[str, Entry] = {
     "scheduler": Entry(lambda s: SchedulerController(lister=s.lister, clock=s.clock)),
     "garbage": Entry(lambda s: GarbageController(api=s.api, lister=s.lister), workers=4),
     "namespace": Entry(lambda s: NamespaceController(lister=s.lister, root_ca=s.root_ca)),
+    "quota": Entry(lambda s: QuotaController(lister=s.lister)),
     "expiry": Entry(lambda s: EventExpiryController(lister=s.lister, clock=s.clock)),
 }
 

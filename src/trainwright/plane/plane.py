@@ -22,6 +22,7 @@ from trainwright.plane.controllers import (
 )
 from trainwright.plane.room import retry_when_there_is_room
 from trainwright.plane.secrets import ensure_secret
+from trainwright.plane.tokens import build_token_issuer
 from trainwright.server.app import App
 from trainwright.server.auth import Authenticator
 from trainwright.server.certificates import ensure_certificates, write_kubeconfig
@@ -105,7 +106,10 @@ class Plane:
         authenticator = Authenticator(token, signing_key, self._clock)
         self._loops = self._build_loops(certificates.ca_pem.decode())
         if self._settings.node:
-            settings = NodeSettings(home=home.folder)
+            settings = NodeSettings(
+                home=home.folder,
+                issue_token=build_token_issuer(self.api, authenticator, self._clock),
+            )
             self._node = NodeAgent(self.api, self.lister, settings, self._clock)
         app = App(
             self._registry,

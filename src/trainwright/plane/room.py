@@ -37,8 +37,10 @@ def retry_when_there_is_room(lister: Lister, queues: Sequence[WorkQueue]) -> Non
         for queue in queues:
             queue.retry_failed(namespace)
 
-    def limits_changed(_type: WatchType, _old: Object | None, new: Object) -> None:
-        retry(namespace_of(new))
+    def limits_changed(change: WatchType, old: Object | None, new: Object) -> None:
+        told = change is not WatchType.DELETED and old is not None
+        if not told or dig(old, "spec") != dig(new, "spec"):  # a quota's status says what is used
+            retry(namespace_of(new))
 
     def content_changed(change: WatchType, _old: Object | None, new: Object) -> None:
         frees = change is WatchType.DELETED or dig(new, "status", "phase") in _FINISHED

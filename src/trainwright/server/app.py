@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
+from trainwright.api.kinds import POD
 from trainwright.base.errors import (
     ApiError,
     BadRequest,
@@ -33,7 +34,12 @@ from trainwright.server.http import (
     split_path,
 )
 from trainwright.server.http_errors import refuse_access, refuse_path
-from trainwright.server.podexec import choose_subprotocol, parse_exec_request, serve_session
+from trainwright.server.podexec import (
+    choose_subprotocol,
+    parse_exec_request,
+    refuse_plain_session,
+    serve_session,
+)
 from trainwright.server.routing import Route, find_route, find_verb
 
 if TYPE_CHECKING:
@@ -151,7 +157,18 @@ class App:
     async def _answer_object(self, request: HttpRequest, parts: Sequence[str]) -> Answer | Stream:
         route = self._find_route(parts)
         require_namespace(request.user, route, request.method)
+        if route.kind == POD and route.subresource in {"exec", "attach", "portforward"}:
+            raise self._refuse_session(request, route)
         return await _find_handler(request, route)(self._backing, request, route)
+
+    def _refuse_session(self, request: HttpRequest, route: Route) -> BadRequest:
+        pod = self._backing.registry.get(route.kind, route.namespace, route.name).decode()
+        if route.subresource == "portforward":
+            return BadRequest(
+                "ports need no forwarding here: the processes of pods listen on this machine, so "
+                "connect to 127.0.0.1 and the port"
+            )
+        return refuse_plain_session(request, pod, route.subresource)
 
     def _find_route(self, parts: Sequence[str]) -> Route:
         route = find_route(parts, self._backing.registry.find_served)
@@ -191,8 +208,6 @@ def _find_handler(request: HttpRequest, route: Route) -> Handler:
         return _HANDLERS[find_verb(route, request.method, watching=watching)]
     if route.subresource not in route.kind.subresources or route.subresource not in SUBRESOURCES:
         raise refuse_path()
-    if route.subresource in {"exec", "attach"}:
-        raise BadRequest("Upgrade request required")
     handler = _SUBRESOURCE_HANDLERS.get((route.subresource, request.method))
     if handler is None:
         raise _method_not_allowed()

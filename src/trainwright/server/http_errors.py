@@ -36,5 +36,5 @@ def refuse_access(kind: Kind, name: str, why: str) -> Forbidden:
 
 
 def refuse_path() -> NotFound:
-    """404 for a path that names nothing."""
-    return NotFound("the server could not find the requested resource")
+    """404 for a path that names nothing. `kubectl debug` reads its details without looking for them."""
+    return NotFound("the server could not find the requested resource", details={})

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from trainwright.base.errors import ApiError, BadRequest
+from trainwright.base.objects import name_of
 from trainwright.server.podlogs import choose_container
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def parse_exec_request(request: HttpRequest, pod: ObjectView, subresource: str) 
     """The options in the query.
 
     Raises:
-        BadRequest: no command, no stream, or a container that is not there.
+        BadRequest: no command, no stream, input for an attach, or a container that is not there.
     """
     command = tuple(request.query.get("command", ()))
     if subresource == "exec" and not command:
@@ -102,12 +103,29 @@ def parse_exec_request(request: HttpRequest, pod: ObjectView, subresource: str) 
     streams = {name: request.flag(name) for name in ("stdin", "stdout", "stderr")}
     if not any(streams.values()):
         raise BadRequest("you must specify at least 1 of stdin, stdout, stderr")
+    if subresource == "attach" and streams["stdin"]:
+        raise BadRequest(
+            f"the input of pod {name_of(pod)} cannot be joined on the laptop; attach without "
+            "stdin to see its output, or exec a command beside it"
+        )
     return ExecOptions(
         container=choose_container(pod, request.argument("container")),
         command=command if subresource == "exec" else (),
         tty=request.flag("tty"),
         **streams,
     )
+
+
+def refuse_plain_session(request: HttpRequest, pod: ObjectView, subresource: str) -> BadRequest:
+    """What a client is told that wants a session without a WebSocket, such as SPDY.
+
+    Clients fall back to this after a refusal and show only what they hear last.
+    """
+    try:
+        parse_exec_request(request, pod, subresource)
+    except BadRequest as error:
+        return error
+    return BadRequest(f"Upgrade request required: {subresource} is served over WebSocket")
 
 
 def choose_subprotocol(offered: Sequence[str]) -> str:

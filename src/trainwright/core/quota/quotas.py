@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Amounts = dict[str, str]
 """Quantities by the name that a quota gives them: `count/jobs.batch`, `requests.cpu`, `pods`."""
 
-_SHORT_NAMES: Mapping[Kind, str] = {
+SHORT_NAMES: Mapping[Kind, str] = {
     kinds.POD: "pods",
     kinds.SERVICE: "services",
     kinds.CONFIG_MAP: "configmaps",
@@ -57,8 +57,8 @@ def count_usage(kind: Kind, obj: ObjectView) -> Amounts:
     if kind is kinds.POD:
         if dig(obj, "status", "phase") not in _FINISHED:
             usage |= {"pods": "1", **_count_resources(obj)}
-    elif kind in _SHORT_NAMES:
-        usage[_SHORT_NAMES[kind]] = "1"
+    elif kind in SHORT_NAMES:
+        usage[SHORT_NAMES[kind]] = "1"
     if kind is kinds.PERSISTENT_VOLUME_CLAIM:
         usage["requests.storage"] = str(
             dig(obj, "spec", "resources", "requests", "storage", default="0")
@@ -88,7 +88,7 @@ def find_quota_excess(
     """
     usage = count_usage(kind, obj)
     for quota in sorted(quotas, key=name_of):
-        if not _covers(quota, kind, obj):
+        if not is_covered(quota, kind, obj):
             continue
         hard = {name: str(value) for name, value in dig(quota, "spec", "hard", default={}).items()}
         over = [
@@ -112,7 +112,7 @@ def find_quota_excess(
 def find_unstated_resources(pod: ObjectView, quotas: Sequence[ObjectView]) -> str | None:
     """The refusal of a pod that states no amount of a resource that a quota limits, or None."""
     for quota in sorted(quotas, key=name_of):
-        if not _covers(quota, kinds.POD, pod):
+        if not is_covered(quota, kinds.POD, pod):
             continue
         hard = dig(quota, "spec", "hard", default={})
         missing = sorted({name for name in hard if _is_unstated(name, pod)})
@@ -146,7 +146,7 @@ def _is_unstated(name: str, pod: ObjectView) -> bool:
     return any(dig(container, "resources", side, resource) is None for container in containers)
 
 
-def _covers(quota: ObjectView, kind: Kind, obj: ObjectView) -> bool:
+def is_covered(quota: ObjectView, kind: Kind, obj: ObjectView) -> bool:
     """Whether the quota's scopes choose the object; scopes speak of pods only."""
     scopes = dig(quota, "spec", "scopes", default=())
     selected = dig(quota, "spec", "scopeSelector", "matchExpressions", default=())
