@@ -110,3 +110,19 @@ def test_nodes_of_the_policy_come_from_the_runtime() -> None:
     rendered = render_trainjob(make_trainjob(), make_runtime(ml_policy={"numNodes": 4}))
     path = "spec.replicatedJobs[name=node].template.spec.parallelism"
     assert rendered.origins[path] == "runtime"
+
+
+def test_every_pod_is_told_the_folder_that_its_job_was_submitted_from() -> None:
+    told = {"trainwright.dev/working-dir": "/home/ada/project"}
+    trainjob = make_trainjob(trainer={"numNodes": 2})
+    trainjob["metadata"]["annotations"] = {**told, "acme.io/other": "stays on the TrainJob"}
+    runtime = make_runtime(make_job("dataset-initializer", "dataset-initializer"), make_job())
+
+    def read_annotations(jobset: Object) -> list[Object]:
+        return [
+            job["template"]["spec"]["template"].get("metadata", {}).get("annotations", {})
+            for job in jobset["spec"]["replicatedJobs"]
+        ]
+
+    assert read_annotations(render_trainjob(trainjob, runtime).jobset) == [told, told]
+    assert read_annotations(render_trainjob(make_trainjob(), runtime).jobset) == [{}, {}]

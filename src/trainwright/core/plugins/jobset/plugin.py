@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trainwright.api.kinds import JOBSET
-from trainwright.base.objects import Json, Object, controller_reference
+from trainwright.api.wellknown import WORKING_DIR_ANNOTATION
+from trainwright.base.objects import Json, Object, annotations_of, controller_reference, dig
 from trainwright.core.plugins.jobset import names, validate
 from trainwright.core.trainjob.steps import CONTAINER_OF_STEP
 
@@ -38,12 +39,18 @@ class JobSetPlugin:
     def build_objects(self, job: Job, podsets: PodSets) -> Sequence[Object]:
         """The JobSet of the TrainJob's name.
 
-        Source: Trainer 2.3, JobSet builder. Differs: empty maps are left out.
+        Source: Trainer 2.3, JobSet builder. Differs: empty maps are left out, and pods are told
+        the folder that their TrainJob was submitted from.
         """
         trainjob = job.trainjob
         by_name = {podset.name: podset for podset in podsets}
+        told = {
+            name: value
+            for name, value in annotations_of(trainjob.obj).items()
+            if name == WORKING_DIR_ANNOTATION
+        }
         replicated = [
-            _render_replicated_job(template, by_name[template["name"]])
+            _render_replicated_job(template, by_name[template["name"]], told)
             for template in job.template.get("replicatedJobs") or ()
         ]
         spec = {**job.template, "replicatedJobs": replicated}
@@ -78,7 +85,7 @@ def without_empty_maps(value: Json) -> Json:
     }
 
 
-def _render_replicated_job(template: Object, podset: PodSet) -> Object:
+def _render_replicated_job(template: Object, podset: PodSet, told: Object) -> Object:
     job_template = template.get("template") or {}
     job_spec = job_template.get("spec") or {}
     pod_template = job_spec.get("template") or {}
@@ -91,11 +98,16 @@ def _render_replicated_job(template: Object, podset: PodSet) -> Object:
             pod_spec[key] = _render_containers(pod_spec.get(key) or [], containers)
     if podset.volumes:
         pod_spec["volumes"] = list(podset.volumes)
+    pod_template = {**pod_template, "spec": pod_spec}
+    if told:
+        annotations = told | dig(pod_template, "metadata", "annotations", default={})
+        metadata = {**(pod_template.get("metadata") or {}), "annotations": annotations}
+        pod_template["metadata"] = metadata
     job_spec = {
         **job_spec,
         "parallelism": podset.count,
         "completions": podset.count,
-        "template": {**pod_template, "spec": pod_spec},
+        "template": pod_template,
     }
     rendered = {**template, "template": {**job_template, "spec": job_spec}}
     if podset.ancestor in CONTAINER_OF_STEP:
