@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MAX_NODES = 1_000_000
 """Aliases let a small document grow without bound."""
-MAX_DEPTH = 500
+MAX_DEPTH = 200
 
 _TAG = "tag:yaml.org,2002:"
 _BOOLS = {

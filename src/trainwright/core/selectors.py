@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from trainwright.api import kinds
 from trainwright.base.errors import BadRequest
 from trainwright.base.objects import dig, labels_of
+from trainwright.core.names import find_label_value_fault, find_qualified_name_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -16,22 +17,7 @@ if TYPE_CHECKING:
     from trainwright.api.kinds import Kind
     from trainwright.base.objects import ObjectView
 
-_NAME = re.compile(r"(?:[A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]")
-_PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
 _TOKEN = re.compile(r"\s*(?:(==|!=|[=!,()<>])|([^\s=!,()<>]+))")
-
-
-def is_qualified_name(text: str) -> bool:
-    """Whether the text may be the key of a label or annotation: `[prefix/]name`."""
-    prefix, slash, name = text.rpartition("/")
-    if slash and (len(prefix) > 253 or not _PREFIX.fullmatch(prefix)):
-        return False
-    return _NAME.fullmatch(name) is not None
-
-
-def is_label_value(text: str) -> bool:
-    """Whether the text may be the value of a label: empty, or up to 63 plain characters."""
-    return not text or _NAME.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +133,7 @@ def parse_label_selector(text: str) -> LabelSelector:
 
 def _check_requirement(requirement: LabelRequirement) -> LabelRequirement:
     key, operator, values = requirement.key, requirement.operator, requirement.values
-    if not is_qualified_name(key):
+    if find_qualified_name_fault(key):
         raise BadRequest(
             f'unable to parse requirement: <nil>: Invalid value: "{key}": not a label key'
         )
@@ -160,7 +146,7 @@ def _check_requirement(requirement: LabelRequirement) -> LabelRequirement:
     if operator in ("Gt", "Lt") and not re.fullmatch(r"[+-]?\d+", values[0] if values else ""):
         raise BadRequest(f'label selector: operator "{operator}" of "{key}" needs one whole number')
     for value in values:
-        if not is_label_value(str(value)):
+        if find_label_value_fault(str(value)):
             raise BadRequest(
                 f'unable to parse requirement: values[0][{key}]: Invalid value: "{value}": '
                 "not a label value"

@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from trainwright.api import kinds
-from trainwright.base.errors import BadRequest, FieldError, Reason
-from trainwright.base.objects import Object, dig, is_deleting, name_of
+from trainwright.base.errors import BadRequest, FieldError
+from trainwright.base.objects import Object, dig, name_of
 from trainwright.base.times import render_time
 from trainwright.core.admission import Request
+from trainwright.core.builtin.metadata import find_metadata_errors
 from trainwright.schema.defaulting import apply_defaults
 from trainwright.schema.pruning import prune
 from trainwright.schema.rules import find_rule_errors
 from trainwright.schema.validation import find_schema_errors
 from trainwright.server import ownership, refusals
-from trainwright.server.metadata_rules import find_metadata_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -120,8 +120,6 @@ class Pipeline:
         """
         merged = _ordered(_keep_parts(writing, old, new))
         merged = self.admit(writing, merged, old)
-        if is_deleting(old):
-            _refuse_new_finalizers(writing, old, merged)
         metadata = dict(merged["metadata"])
         if writing.kind.has_generation and _spec_of(merged) != _spec_of(old):
             metadata["generation"] = dig(old, "metadata", "generation", default=0) + 1
@@ -221,14 +219,15 @@ class Pipeline:
         schema, subject, before = writing.served.schema, new, old
         errors: list[FieldError] = []
         if writing.subresource != "status":
-            errors += find_metadata_errors(writing.kind, new)
+            errors += find_metadata_errors(writing.kind, new, old, custom=writing.served.custom)
         if schema is not None:
             if writing.subresource == "status" and not schema.get("x-kubernetes-validations"):
                 schema = self._status_schemas.of(schema)
                 subject = {"status": new.get("status") or {}}
                 before = {"status": dig(old, "status", default={})} if old else None
-            found = find_schema_errors(schema, subject)
-            errors += found or find_rule_errors(schema, subject, before)
+            errors += find_schema_errors(schema, subject)
+            # As the API server: CEL rules speak only of objects that are sound without them.
+            errors += () if errors else find_rule_errors(schema, subject, before)
         if errors:
             raise refusals.invalid(writing.kind, name_of(new), errors)
 
@@ -318,20 +317,6 @@ def _kept_metadata(old: Object, metadata: Object) -> Object:
         if field in metadata and not metadata[field]:
             del metadata[field]
     return metadata
-
-
-def _refuse_new_finalizers(writing: Writing, old: Object, new: Object) -> None:
-    before = dig(old, "metadata", "finalizers", default=[])
-    added = [f for f in dig(new, "metadata", "finalizers", default=[]) if f not in before]
-    if added:
-        error = FieldError(
-            Reason.FORBIDDEN,
-            "metadata.finalizers",
-            added,
-            "no new finalizers can be added if the object is being deleted, found new finalizers "
-            f"{added}",
-        )
-        raise refusals.invalid(writing.kind, name_of(new), [error])
 
 
 def is_same(old: Object, new: Object, *, managers: bool) -> bool:

@@ -31,27 +31,50 @@ _OWNER_FIELDS = ("apiVersion", "kind", "name", "uid")
 _UNCHANGING = ("name", "namespace", "uid", "creationTimestamp")
 
 
-def find_metadata_errors(kind: Kind, obj: ObjectView, old: ObjectView | None) -> list[FieldError]:
+def find_metadata_errors(
+    kind: Kind, obj: ObjectView, old: ObjectView | None, *, custom: bool = False
+) -> list[FieldError]:
     """Everything wrong with `metadata` of an object that is created or (`old`) updated.
 
     Args:
         kind: decides the form of the name: DNS subdomain, label or path segment.
         obj: with its name; one that is still to be generated has generateName only.
         old: the stored object, None on create.
+        custom: the kind is from a CRD, whose finalizers need no domain.
 
     Source: Kubernetes, object names and IDs; labels; annotations; finalizers; owner references.
     """
     metadata = obj.get("metadata") or {}
+    found = list(_find_shape_errors(metadata))
+    if found:
+        return found
     found = [
         *_find_name_errors(kind, metadata),
         *find_label_errors(metadata.get("labels"), "metadata.labels"),
         *_find_annotation_errors(metadata.get("annotations")),
-        *_find_finalizer_errors(metadata.get("finalizers")),
+        *_find_finalizer_errors(metadata.get("finalizers"), custom=custom),
         *_find_owner_errors(metadata.get("ownerReferences")),
     ]
     if old is not None:
         found += _find_update_errors(metadata, old.get("metadata") or {})
     return found
+
+
+def _find_shape_errors(metadata: ObjectView) -> Iterator[FieldError]:
+    for field in ("labels", "annotations"):
+        found = metadata.get(field) or {}
+        path = f"metadata.{field}"
+        if not isinstance(found, dict):
+            yield FieldError(Reason.TYPE_INVALID, path, found, "must be a map of strings")
+            continue
+        for key, value in found.items():
+            if not isinstance(value, str):
+                detail = "must be a string (quote it in YAML)"
+                yield FieldError(Reason.TYPE_INVALID, f"{path}.{key}", value, detail)
+    for field, form in (("finalizers", str), ("ownerReferences", dict)):
+        found = metadata.get(field) or []
+        if not isinstance(found, list) or not all(isinstance(item, form) for item in found):
+            yield FieldError(Reason.TYPE_INVALID, f"metadata.{field}", found, "must be a list")
 
 
 def find_label_errors(labels: Json, path: str) -> Iterator[FieldError]:
@@ -101,13 +124,13 @@ def _find_annotation_errors(annotations: Json) -> Iterator[FieldError]:
         yield FieldError(Reason.TOO_LONG, "metadata.annotations", detail=detail)
 
 
-def _find_finalizer_errors(finalizers: Json) -> Iterator[FieldError]:
+def _find_finalizer_errors(finalizers: Json, *, custom: bool) -> Iterator[FieldError]:
     for index, finalizer in enumerate(finalizers or ()):
         place = f"metadata.finalizers[{index}]"
         fault = names.find_qualified_name_fault(finalizer)
         if fault:
             yield FieldError(Reason.INVALID, place, finalizer, fault)
-        elif "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+        elif not custom and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             detail = "must be a standard finalizer, or have a domain as prefix: example.com/name"
             yield FieldError(Reason.INVALID, place, finalizer, detail)
     if {"orphan", "foregroundDeletion"} <= set(finalizers or ()):

@@ -60,6 +60,26 @@ def test_metadata_is_refused_at(metadata: dict[str, Any], path: str) -> None:
     assert paths(kinds.POD, {**base, **metadata}) == [path]
 
 
+@pytest.mark.parametrize(
+    ("metadata", "path"),
+    [
+        ({"labels": {"a": 1}}, "metadata.labels.a"),
+        ({"annotations": ["a"]}, "metadata.annotations"),
+        ({"finalizers": "a.b/c"}, "metadata.finalizers"),
+        ({"ownerReferences": ["p"]}, "metadata.ownerReferences"),
+    ],
+)
+def test_metadata_of_another_shape_is_refused_for_it_alone(
+    metadata: dict[str, Any], path: str
+) -> None:
+    assert paths(kinds.POD, {"name": "Upper", **metadata}) == [path]
+
+
+def test_finalizer_of_a_custom_kind_needs_no_domain() -> None:
+    obj = {"metadata": {"name": "a", "finalizers": ["mine"]}}
+    assert find_metadata_errors(kinds.TRAINJOB, obj, None, custom=True) == []
+
+
 def test_plain_metadata_passes() -> None:
     metadata = {
         "generateName": "a-",
