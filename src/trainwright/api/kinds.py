@@ -285,7 +285,10 @@ BUILTIN_KINDS = (
 KINDS = (*BUILTIN_KINDS, *CUSTOM_KINDS)
 """Every kind the embedded server serves from its first start."""
 
-STORED_WITHOUT_EFFECT = (ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING)
+STORED_WITHOUT_EFFECT = (
+    ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING, RUNTIME_CLASS,
+    COSCHEDULING_POD_GROUP, VOLCANO_POD_GROUP,
+)  # fmt: skip
 """Kinds that are kept and served, but that nothing here acts on; a create answers with a warning."""
 
 _BY_GROUP_VERSION_KIND = {(kind.api_version, kind.kind): kind for kind in KINDS}

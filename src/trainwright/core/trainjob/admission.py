@@ -51,8 +51,8 @@ DISABLED = "disabled"
 POLICY_URL = (
     "https://trainer.kubeflow.org/en/latest/operator-guides/runtime.html#runtime-deprecation-policy"
 )
-PLACES = ("process", "container")
-"""Values of the annotation that says where pods run."""
+PLACE = "process"
+"""The value of the annotation that says where pods run; `container` will be the other one."""
 
 _SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _MANAGER = re.compile(rf"{_SUBDOMAIN}/[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
@@ -216,8 +216,9 @@ def _find_annotation_errors(obj: Object) -> Iterator[FieldError]:
     if ttl is not None and not (ttl.isascii() and ttl.isdigit()):
         yield _bad_annotation(wellknown.TTL_ANNOTATION, ttl, "must be whole seconds, 0 or more")
     place = annotations.get(wellknown.RUN_IN_ANNOTATION)
-    if place is not None and place not in PLACES:
-        yield _bad_annotation(wellknown.RUN_IN_ANNOTATION, place, f"must be {' or '.join(PLACES)}")
+    if place is not None and place != PLACE:
+        detail = f"must be {PLACE}; nothing else is supported yet"
+        yield _bad_annotation(wellknown.RUN_IN_ANNOTATION, place, detail)
     for name in (wellknown.ELASTIC_NODES_ANNOTATION, wellknown.MPI_IMPLEMENTATION_ANNOTATION):
         if name in annotations:
             yield _bad_annotation(name, annotations[name], "is not supported yet; remove it")

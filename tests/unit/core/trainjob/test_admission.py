@@ -182,6 +182,7 @@ def test_policies_without_a_plugin_are_refused_and_warned_about(policy: str) -> 
         ("ttl-seconds-after-finished", "-1", False),
         ("ttl-seconds-after-finished", "1h", False),
         ("run-in", "process", True),
+        ("run-in", "container", False),
         ("run-in", "cloud", False),
         ("elastic-nodes", "1:2", False),
     ],
