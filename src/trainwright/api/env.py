@@ -207,12 +207,10 @@ Source: Trainer 2.3, plugins Torch, MPI, JAX, XGBoost, Flux, TrainJobStatus; its
 data cache; the Job controller of Kubernetes 1.36.
 """
 
-_BY_NAME = {row.name: row for row in ENV_VARIABLES}
 
-
-def find_env_variable(name: str) -> EnvVariable | None:
-    """The row of a variable, if we know it."""
-    return _BY_NAME.get(name)
+def names_written_by(writer: Writer) -> tuple[str, ...]:
+    """The variables that the writer puts into a container, in the order of injection."""
+    return tuple(row.name for row in ENV_VARIABLES if row.writer is writer)
 
 
 def reserved_names(writer: Writer) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from trainwright.api.env import Writer, names_written_by
 from trainwright.api.wellknown import JOBSET_NAME_LABEL
 from trainwright.base.objects import ObjectView, dig, labels_of, name_of, namespace_of
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 CLUSTER_DOMAIN = "cluster.local"
-INTERFACE_VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
+INTERFACE_VARIABLES = names_written_by(Writer.NODE)
 _LONGEST_HOSTNAME = 63
 
 

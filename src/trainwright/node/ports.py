@@ -13,6 +13,7 @@ import re
 import socket
 from typing import TYPE_CHECKING
 
+from trainwright.api.env import Rewrite, names_to_rewrite
 from trainwright.api.wellknown import CONTROLLER_UID_LABEL, JOBSET_UID_LABEL
 from trainwright.base.errors import LocalRunError
 from trainwright.base.objects import ObjectView, labels_of, uid_of
@@ -21,16 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-PORT_VARIABLES = (
-    "PET_MASTER_PORT",
-    "MASTER_PORT",
-    "DMLC_TRACKER_PORT",
-    "JAX_COORDINATOR_PORT",
-)
-ENDPOINT_VARIABLES = (
-    "PET_RDZV_ENDPOINT",
-    "JAX_COORDINATOR_ADDRESS",
-)
+PORT_VARIABLES = names_to_rewrite(Rewrite.PORT)
+ENDPOINT_VARIABLES = names_to_rewrite(Rewrite.ENDPOINT)
 """Variables that hold `host:port`."""
 _ENDPOINT = re.compile(r"^[^\s:]+:(\d{1,5})$")
 _PORT_OPTION = re.compile(r"^--?[\w-]*port$")

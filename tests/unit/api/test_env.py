@@ -8,8 +8,8 @@ from trainwright.api.env import (
     ENV_VARIABLES,
     Rewrite,
     Writer,
-    find_env_variable,
     names_to_rewrite,
+    names_written_by,
     reserved_names,
 )
 
@@ -75,8 +75,9 @@ def test_rows_that_a_laptop_rewrites() -> None:
     }
 
 
-def test_a_variable_is_found_by_name() -> None:
-    row = find_env_variable("JAX_PROCESS_ID")
-    assert row is not None
-    assert row.writer is Writer.JAX
-    assert find_env_variable("HOME") is None
+def test_node_alone_writes_the_network_devices() -> None:
+    assert names_written_by(Writer.NODE) == (
+        "GLOO_SOCKET_IFNAME",
+        "NCCL_SOCKET_IFNAME",
+        "TP_SOCKET_IFNAME",
+    )
