@@ -9,6 +9,7 @@ from trainwright.base.errors import (
     FieldError,
     Invalid,
     Reason,
+    RequestTooLarge,
     UnsupportedMediaType,
 )
 from trainwright.base.objects import dig
@@ -50,6 +51,7 @@ def apply_patch(writing: Writing, type: PatchType, live: Object, body: Json) -> 
 
     Raises:
         BadRequest: the patch cannot be read. Invalid: it does not fit the object.
+        RequestTooLarge: more operations than a JSON patch may have.
     """
     if type is not PatchType.JSON and not isinstance(body, dict):
         raise BadRequest(f"the body of a {type} must be an object")
@@ -64,6 +66,8 @@ def apply_patch(writing: Writing, type: PatchType, live: Object, body: Json) -> 
     except PatchError as error:
         if error.status == 400:
             raise BadRequest(f"error decoding patch: {error}") from error
+        if error.status == 413:
+            raise RequestTooLarge(str(error)) from error
         raise Invalid(
             f"the server rejected our request due to an error in our request: {error}"
         ) from error

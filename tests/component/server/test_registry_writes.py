@@ -146,6 +146,8 @@ async def test_patches_that_do_not_fit(api: InProcessApi) -> None:
         await patch(kinds.CONFIG_MAP, "a", failed_test, PatchType.JSON)
     with pytest.raises(BadRequest):
         await patch(kinds.CONFIG_MAP, "a", {"op": "test"}, PatchType.JSON)
+    with pytest.raises(RequestTooLarge):
+        await patch(kinds.CONFIG_MAP, "a", failed_test * 10_001, PatchType.JSON)
     with pytest.raises(UnsupportedMediaType):
         await patch(kinds.TRAINJOB, "t", {}, PatchType.STRATEGIC)
     with pytest.raises(NotFound, match='configmaps "b" not found'):
@@ -312,6 +314,10 @@ async def test_schema_and_cel_findings_have_paths(api: InProcessApi) -> None:
     assert refused.value.message.startswith('TrainJob.trainer.kubeflow.org "t" is invalid: ')
     assert [cause["field"] for cause in refused.value.details["causes"]] == ["spec.suspend"]
     assert refused.value.details["kind"] == "TrainJob"
+    for name, field in (("9lives", "<nil>"), ("ends-", "metadata.name")):
+        with pytest.raises(Invalid) as refused:
+            await create(api, make_trainjob(name))
+        assert [cause["field"] for cause in refused.value.details["causes"]] == [field]
 
 
 async def test_kinds_without_effect_are_stored_with_a_warning(registry: Registry) -> None:
