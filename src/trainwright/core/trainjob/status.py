@@ -130,6 +130,9 @@ def _reduce_jobs(jobset: Object) -> list[Object]:
     ]
 
 
+_ENDED = frozenset({"Succeeded", "Failed"})
+"""Phases of pods whose processes have ended."""
+
 StateName = Literal["Suspended", "Pending", "Running", "Complete", "Failed"]
 
 
@@ -165,6 +168,8 @@ def reduce_state(trainjob: Object, jobset: Object | None, pods: Sequence[Object]
     phases = {dig(pod, "status", "phase", default="Pending") for pod in pods}
     if "Running" in phases or (not pods and _has_ready_pods(trainjob, jobset)):
         return State(name="Running")
+    if phases and phases <= _ENDED:
+        return State(name="Running", reason="Ending", message="its pods have ended")
     return _find_wait(pods)
 
 

@@ -83,6 +83,18 @@ READY = {"replicatedJobsStatus": [{"name": "node", "ready": 1}]}
         pytest.param(make_trainjob(), {}, [PULLING, pod("Running")], "Running", "", "", id="a pod"),
         pytest.param(make_trainjob(), READY, [], "Running", "", "", id="ready, pods unknown"),
         pytest.param(
+            make_trainjob(), {}, [pod("Succeeded")], "Running", "Ending", "have ended", id="ending"
+        ),
+        pytest.param(
+            make_trainjob(),
+            {},
+            [pod("Succeeded"), UNSCHEDULABLE],
+            "Pending",
+            "Unschedulable",
+            "no GPU",
+            id="one ended, one waits",
+        ),
+        pytest.param(
             make_trainjob(suspend=True),
             READY,
             [pod("Running")],
