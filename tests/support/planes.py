@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 TRAINWRIGHT = Path(sys.executable).with_name("trainwright")
 KUBECTL = "/usr/bin/kubectl"
-LIMIT_S = 90.0
-COMMAND_LIMIT_S = 280.0
+LIMIT_S = 60.0
+COMMAND_LIMIT_S = 90.0
 
 
 def wait_until(is_so: Callable[[], Any], what: str, limit_s: float = LIMIT_S) -> Any:

@@ -123,6 +123,7 @@ class NodeAgent:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*self._background, return_exceptions=True)
+        self._host.release_memory()
         self._stopped.set()
 
     # The node object.

@@ -144,6 +144,15 @@ class Host:
             if folder.exists():
                 volumes.remove_tree(folder)
 
+    def release_memory(self) -> None:
+        """Leave nothing on the tmpfs once no pod has a volume there."""
+        for folder in (self.memory, self.memory.parent):
+            try:
+                folder.rmdir()
+            except OSError:
+                # Not there, or in use: by a pod of ours, or by another home of this user.
+                return
+
     def claims_folder(self) -> Path:
         """Where PersistentVolumeClaims have their folders."""
         return self.settings.home / "claims"
