@@ -72,13 +72,6 @@ POD_CONTAINERS_READY: Final = "ContainersReady"
 POD_READY: Final = "Ready"
 POD_DISRUPTION_TARGET: Final = "DisruptionTarget"
 
-TERMINAL_TYPES = {
-    TRAINJOB: (TRAINJOB_COMPLETE, TRAINJOB_FAILED),
-    JOBSET: (JOBSET_COMPLETED, JOBSET_FAILED),
-    JOB: (JOB_COMPLETE, JOB_FAILED),
-}
-"""Condition types that, when True, end the object for good."""
-
 _TRAINER = "Trainer 2.3, trainjob controller"
 _JOBSET = "JobSet 0.12, jobset controller"
 _JOB = "Kubernetes 1.36, job controller"
@@ -236,8 +229,3 @@ TRAINJOB_CONTROLLER_NAME: Final = "trainer-trainjob-controller"
 """`reportingController` of events about TrainJobs."""
 JOBSET_CONTROLLER_NAME: Final = "jobset"
 """`reportingController` of events about JobSets."""
-
-
-def find_condition_reasons(kind: Kind, type_: str) -> tuple[ConditionReason, ...]:
-    """The reasons that a condition type of a kind can have."""
-    return tuple(row for row in CONDITION_REASONS if row.kind == kind and row.type == type_)

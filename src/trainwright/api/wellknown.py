@@ -7,8 +7,6 @@ from __future__ import annotations
 
 TRAINER_MANAGER = "trainer"
 """Field manager of every object that the TrainJob controller applies."""
-TRAINER_STATUS_MANAGER = "trainer-status"
-"""Field manager of `status.trainerStatus`."""
 
 TRAINJOB_CONTROLLER = "trainer.kubeflow.org/trainjob-controller"
 """`spec.managedBy` of TrainJobs that we reconcile (the default)."""
@@ -27,7 +25,6 @@ ANCESTOR_DATASET_INITIALIZER = "dataset-initializer"
 ANCESTOR_MODEL_INITIALIZER = "model-initializer"
 NODE = "node"
 """Name of the trainer's replicated job and of its main container."""
-LAUNCHER = "launcher"
 
 TRAINER_PORT = 29500
 """Where rank 0 of a job listens for the others."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trainwright.api.conditions import JOBSET_CONTROLLER_NAME
 from trainwright.api.kinds import JOB, JOBSET, PERSISTENT_VOLUME_CLAIM, SERVICE
 from trainwright.base.objects import is_controlled_by, name_of, namespace_of, uid_of
 from trainwright.controllers.ownership import controlling
@@ -40,7 +41,7 @@ _FAILURE_REASONS = {
 class JobSetController:
     """Reconciles JobSets."""
 
-    name = "jobset"
+    name = JOBSET_CONTROLLER_NAME
     manager = "jobset"
 
     def __init__(self, *, lister: Lister, clock: Clock) -> None:

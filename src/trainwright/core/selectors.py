@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from trainwright.api import kinds
 from trainwright.base.errors import BadRequest
-from trainwright.base.objects import dig, labels_of
+from trainwright.base.objects import dig
 from trainwright.core.names import find_label_value_fault, find_qualified_name_fault
 
 if TYPE_CHECKING:
@@ -64,18 +64,10 @@ class LabelSelector:
     """Requirements that must all hold; none at all chooses everything."""
 
     requirements: tuple[LabelRequirement, ...] = ()
-    chooses_nothing: bool = False
-    """An absent selector object chooses nothing, an empty one everything."""
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether an object with these labels is chosen."""
-        if self.chooses_nothing:
-            return False
         return all(requirement.matches(labels) for requirement in self.requirements)
-
-    def matches_object(self, obj: ObjectView) -> bool:
-        """Whether the object is chosen by its own labels."""
-        return self.matches(labels_of(obj))
 
     def exact(self) -> dict[str, str]:
         """The labels whose one value is demanded: what an index can look up."""
@@ -90,32 +82,6 @@ class LabelSelector:
 
 
 EVERYTHING = LabelSelector()
-NOTHING = LabelSelector(chooses_nothing=True)
-
-
-def build_label_selector(selector: ObjectView | None) -> LabelSelector:
-    """The selector that a `metav1.LabelSelector` object means; None chooses nothing.
-
-    Raises:
-        BadRequest: on an unknown operator.
-    """
-    if selector is None:
-        return NOTHING
-    exact = [
-        LabelRequirement(key, "In", (str(value),))
-        for key, value in sorted((selector.get("matchLabels") or {}).items())
-    ]
-    found = [
-        _check_requirement(
-            LabelRequirement(
-                str(item.get("key", "")),
-                str(item.get("operator", "")),
-                tuple(item.get("values") or ()),
-            )
-        )
-        for item in selector.get("matchExpressions") or ()
-    ]
-    return LabelSelector((*exact, *found))
 
 
 def parse_label_selector(text: str) -> LabelSelector:

@@ -74,11 +74,6 @@ class WorkQueue:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing waits, nothing is worked on and nothing is due later."""
-        return not (self._waiting or self._active or self._due)
-
     def add(self, key: Key, *, urgent: bool = True) -> None:
         """Ask for a reconcile; a key that already waits is not added twice."""
         if self._closed or key in self._waiting:

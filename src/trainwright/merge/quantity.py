@@ -101,11 +101,6 @@ def canonical_quantity(text: QuantityText) -> str:
     return str(read_quantity(text))
 
 
-def render_quantity(value: Fraction | int, notation: Format = "DecimalSI") -> str:
-    """The canonical text of a value."""
-    return _render(Fraction(value), notation)
-
-
 def _render(value: Fraction, notation: Format) -> str:
     if value == 0:
         return "0"
@@ -128,12 +123,6 @@ def _render_binary(value: int) -> str:
     return f"{value}{_BINARY[power]}"
 
 
-def compare_quantities(left: QuantityText, right: QuantityText) -> int:
-    """-1, 0 or 1 as `left` is less than, equal to or greater than `right`, exactly."""
-    a, b = parse_quantity(left), parse_quantity(right)
-    return (a > b) - (a < b)
-
-
 def add_quantities(left: QuantityText, right: QuantityText) -> str:
     """The canonical sum, in the notation of `left`, or of `right` when `left` is zero."""
     a, b = read_quantity(left), read_quantity(right)
@@ -143,8 +132,3 @@ def add_quantities(left: QuantityText, right: QuantityText) -> str:
 def to_integer_ceiling(text: QuantityText) -> int:
     """Whole units, rounded up: `2500m` is 3."""
     return -int(-parse_quantity(text) // 1)
-
-
-def to_millis(text: QuantityText) -> int:
-    """Thousandths, rounded up: `0.5` is 500."""
-    return -int(-parse_quantity(text) * 1000 // 1)

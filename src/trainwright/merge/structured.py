@@ -214,7 +214,7 @@ def apply_config(
         api_version,
         subresource,
         now,
-        FieldSet(_owned(build_field_tree(config, schema, strict=True))),
+        field_set_of(config, schema),
     )
     last = entries.get(mine.key)
     others = {key: entry for key, entry in entries.items() if key != mine.key}

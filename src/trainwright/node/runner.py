@@ -121,10 +121,6 @@ class PodRunner:
                 if run.is_told:
                     run.instance.stop(0, self._remaining_s())
 
-    def is_ready_to_exec(self, container: str) -> bool:
-        """Whether a process of the container runs."""
-        return container in self._runs and isinstance(self.states[container].state, Running)
-
     def exec_target(self, container: str) -> ExecTarget:
         """How to run a command beside the container's process.
 

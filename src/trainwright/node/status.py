@@ -5,6 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from trainwright.api.conditions import (
+    POD_CONTAINERS_READY,
+    POD_INITIALIZED,
+    POD_READY,
+    POD_READY_TO_START,
+    POD_SCHEDULED,
+)
 from trainwright.base.objects import Object, ObjectView, dig, find_condition
 
 if TYPE_CHECKING:
@@ -283,11 +290,11 @@ def _build_conditions(
         )
     ready = _apply_gates(pod, containers_ready)
     return [
-        {"type": "PodReadyToStartContainers", "status": "True" if has_sandbox else "False"},
-        {"type": "Initialized", **initialized},
-        {"type": "Ready", **ready},
-        {"type": "ContainersReady", **containers_ready},
-        {"type": "PodScheduled", "status": "True"},
+        {"type": POD_READY_TO_START, "status": "True" if has_sandbox else "False"},
+        {"type": POD_INITIALIZED, **initialized},
+        {"type": POD_READY, **ready},
+        {"type": POD_CONTAINERS_READY, **containers_ready},
+        {"type": POD_SCHEDULED, "status": "True"},
     ]
 
 

@@ -9,7 +9,6 @@ import base64
 import binascii
 import hashlib
 import hmac
-import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -59,11 +58,6 @@ class ServiceAccountToken:
     audiences: tuple[str, ...] = (AUDIENCE,)
     expires_at: int
     """Seconds since 1970."""
-
-
-def make_token() -> str:
-    """A new random bearer token."""
-    return secrets.token_urlsafe(32)
 
 
 class Authenticator:

@@ -36,7 +36,7 @@ class PodSummary:
     """Wire time of the newest restart, or empty."""
 
 
-def summarise_pod(pod: ObjectView, now: datetime) -> PodSummary:
+def summarise_pod(pod: ObjectView) -> PodSummary:
     """The Ready, Status and Restarts of a pod, as kubectl users know them.
 
     Source: Kubernetes' pod printer; Differs: none known.

@@ -81,9 +81,9 @@ def _containers(key: str) -> Cell:
 
 _PODS = (
     NAME,
-    Column("Ready", lambda o, now: summarise_pod(o, now).ready),
-    Column("Status", lambda o, now: summarise_pod(o, now).status),
-    Column("Restarts", lambda o, now: render_restarts(summarise_pod(o, now), now)),
+    Column("Ready", lambda o, _now: summarise_pod(o).ready),
+    Column("Status", lambda o, _now: summarise_pod(o).status),
+    Column("Restarts", lambda o, now: render_restarts(summarise_pod(o), now)),
     AGE,
     _wide("IP", _field("status", "podIP", default="<none>")),
     _wide("Node", _field("spec", "nodeName", default="<none>")),

@@ -9,9 +9,7 @@ import pytest
 from trainwright.api.conditions import (
     CONDITION_REASONS,
     EVENT_REASONS,
-    TERMINAL_TYPES,
     ConditionReason,
-    find_condition_reasons,
 )
 from trainwright.api.kinds import TRAINJOB
 from trainwright.api.schemas.metadata import CONDITION
@@ -48,9 +46,3 @@ def test_trainjob_conditions_are_those_that_clients_match_on() -> None:
         ("Failed", "True", "DeadlineExceeded"): "TrainJob exceeded its active deadline",
         ("Failed", "True", "TrainingRuntimeNotSupported"): "",
     }
-
-
-def test_terminal_types_have_reasons() -> None:
-    for kind, types in TERMINAL_TYPES.items():
-        for type_ in types:
-            assert find_condition_reasons(kind, type_)

@@ -5,7 +5,6 @@ import pytest
 from trainwright.api import kinds
 from trainwright.base.errors import BadRequest
 from trainwright.core.selectors import (
-    build_label_selector,
     check_field_selector,
     parse_field_selector,
     parse_label_selector,
@@ -47,26 +46,6 @@ def test_label_selector_chooses(text: str, labels: dict[str, str], chosen: bool)
 def test_label_selector_refuses_what_it_cannot_read(text: str) -> None:
     with pytest.raises(BadRequest):
         parse_label_selector(text)
-
-
-def test_label_selector_object_absent_chooses_nothing_and_empty_everything() -> None:
-    assert not build_label_selector(None).matches({"a": "b"})
-    assert build_label_selector({}).matches({})
-
-
-def test_label_selector_object_joins_labels_and_expressions() -> None:
-    selector = build_label_selector(
-        {
-            "matchLabels": {"a": "1"},
-            "matchExpressions": [{"key": "b", "operator": "NotIn", "values": ["x", "y"]}],
-        }
-    )
-    assert str(selector) == "a=1,b notin (x,y)"
-    assert selector.exact() == {"a": "1"}
-    assert selector.matches({"a": "1"})
-    assert not selector.matches({"a": "1", "b": "y"})
-    with pytest.raises(BadRequest, match="Near"):
-        build_label_selector({"matchExpressions": [{"key": "b", "operator": "Near"}]})
 
 
 def test_field_selector_reads_paths_booleans_and_escapes() -> None:

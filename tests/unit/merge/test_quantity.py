@@ -9,12 +9,9 @@ from hypothesis import strategies as st
 from trainwright.merge.quantity import (
     add_quantities,
     canonical_quantity,
-    compare_quantities,
     is_quantity,
     parse_quantity,
-    render_quantity,
     to_integer_ceiling,
-    to_millis,
 )
 
 
@@ -73,28 +70,25 @@ def test_values_that_are_no_text_are_refused() -> None:
     assert not any(map(is_quantity, (True, None, {}, [])))
 
 
-def test_comparison_and_sum_are_exact_across_notations() -> None:
-    assert compare_quantities("1Gi", "1073741824") == 0
-    assert compare_quantities("1G", "1Gi") == -1
-    assert compare_quantities("0.1", "100m") == 0
+def test_sum_is_exact_across_notations() -> None:
     assert add_quantities("512Mi", "512Mi") == "1Gi"
     assert add_quantities("0", "1Gi") == "1Gi"
     assert add_quantities("1500m", "0.5") == "2"
 
 
 @pytest.mark.parametrize(
-    ("text", "whole", "millis"),
+    ("text", "whole"),
     [
-        ("2500m", 3, 2500),
-        ("0.7", 1, 700),
-        ("2", 2, 2000),
-        ("1u", 1, 1),
-        ("0", 0, 0),
-        ("-1500m", -1, -1500),
+        ("2500m", 3),
+        ("0.7", 1),
+        ("2", 2),
+        ("1u", 1),
+        ("0", 0),
+        ("-1500m", -1),
     ],
 )
-def test_rounding_goes_up(text: str, whole: int, millis: int) -> None:
-    assert (to_integer_ceiling(text), to_millis(text)) == (whole, millis)
+def test_rounding_goes_up(text: str, whole: int) -> None:
+    assert to_integer_ceiling(text) == whole
 
 
 @settings(deadline=None, max_examples=200, derandomize=True)
@@ -102,5 +96,4 @@ def test_rounding_goes_up(text: str, whole: int, millis: int) -> None:
 def test_canonical_text_keeps_the_value(number: int, suffix: str) -> None:
     value = parse_quantity(f"{number}{suffix}")
     assert parse_quantity(canonical_quantity(f"{number}{suffix}")) == value
-    assert parse_quantity(render_quantity(value)) == value
     assert value * 10**9 == Fraction(int(value * 10**9))

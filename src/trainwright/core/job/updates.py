@@ -44,7 +44,7 @@ def _find_immutable_errors(new: ObjectView, old: ObjectView) -> Iterator[FieldEr
     if completions != dig(old, "spec", "completions") and not _scales_together(new):
         yield FieldError(Reason.INVALID, "spec.completions", completions, "field is immutable")
     before, after = dig(old, "spec", "template"), dig(new, "spec", "template")
-    if _may_move(new, old):
+    if _may_move(old):
         after = _without_placement(after or {}, before or {})
     if after != before:
         value = dig(new, "spec", "template")
@@ -58,7 +58,7 @@ def _scales_together(job: ObjectView) -> bool:
     return bool(indexed and spec["completions"] == spec.get("parallelism"))
 
 
-def _may_move(new: ObjectView, old: ObjectView) -> bool:
+def _may_move(old: ObjectView) -> bool:
     """Whether the pod template's placement may change: suspended, without pods.
 
     Resuming in the same request counts as suspended, since JobSet and Kueue do both at once.

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from trainwright.base.objects import Object
     from trainwright.core.admission import Request
 
-WEBHOOK_NAME = "vjobset.kb.io"
-
 
 def default_jobset(request: Request) -> Object:
     """The JobSet with the webhook's defaults; on create only.

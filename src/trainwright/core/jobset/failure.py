@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from trainwright.api.conditions import FAILURE_POLICY_REASON_PREFIX
 from trainwright.base.objects import dig, find_condition, name_of
 from trainwright.core.jobset.observed import replicated_job_of
 from trainwright.core.jobset.status import RESTARTING
@@ -82,7 +83,7 @@ def _restart(draft: StatusDraft, decision: Decision, first: str) -> None:
     draft.set_condition(
         RESTARTING,
         True,
-        "DefaultFailurePolicy" if rule is None else f"FailurePolicy_{rule}",
+        "DefaultFailurePolicy" if rule is None else FAILURE_POLICY_REASON_PREFIX + rule,
         f"restarting jobset, attempt {attempt} (first failed job: {first})",
     )
     draft.add_event(
