@@ -91,7 +91,7 @@ def _exited(code: int, **more: Any) -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_pod_summary(pod: dict[str, Any], ready: str, status: str) -> None:
-    summary = summarise_pod(pod, NOW)
+    summary = summarise_pod(pod)
     assert (summary.ready, summary.status) == (ready, status)
 
 
