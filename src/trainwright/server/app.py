@@ -38,6 +38,7 @@ from trainwright.server.podexec import (
     choose_subprotocol,
     parse_exec_request,
     refuse_plain_session,
+    refuse_session,
     serve_session,
 )
 from trainwright.server.routing import Route, find_route, find_verb
@@ -45,6 +46,7 @@ from trainwright.server.routing import Route, find_route, find_verb
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from trainwright.base.objects import Object
     from trainwright.base.times import Clock
     from trainwright.server.auth import Authenticator, User
     from trainwright.server.http import Receive, Scope, Send
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from trainwright.server.podlogs import LogProvider
     from trainwright.server.registry import Registry
 
+    BeginSession = Callable[[Object, ExecOptions], Awaitable[ExecSession]]
     Handler = Callable[[Backing, HttpRequest, Route], Awaitable[Answer | Stream]]
 
 log = logging.getLogger(__name__)
@@ -181,13 +184,18 @@ class App:
         request = read_request(scope, receive)
         try:
             protocol = choose_subprotocol(scope.get("subprotocols", ()))
-            session, options = await self._start_exec(request)
+            begin, pod, options = self._prepare_exec(request)
         except ApiError as error:
             await _refuse_websocket(send, error)
             return
+        try:
+            session = await begin(pod, options)
+        except ApiError as error:
+            await refuse_session(error, send, protocol=protocol)
+            return
         await serve_session(session, options, receive, send, protocol=protocol)
 
-    async def _start_exec(self, request: HttpRequest) -> tuple[ExecSession, ExecOptions]:
+    def _prepare_exec(self, request: HttpRequest) -> tuple[BeginSession, Object, ExecOptions]:
         self._authenticate(request)
         route = self._find_route(split_path(request.path))
         if route.kind.plural != "pods" or route.subresource not in {"exec", "attach"}:
@@ -198,8 +206,7 @@ class App:
         execs = self._backing.execs
         if execs is None:
             raise ServiceUnavailable("no node runs in this server, so there is nothing to run in")
-        begin = execs.exec if route.subresource == "exec" else execs.attach
-        return await begin(pod, options), options
+        return execs.exec if route.subresource == "exec" else execs.attach, pod, options
 
 
 def _find_handler(request: HttpRequest, route: Route) -> Handler:

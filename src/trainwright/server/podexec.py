@@ -140,6 +140,16 @@ def choose_subprotocol(offered: Sequence[str]) -> str:
     raise BadRequest(f"offer one of the WebSocket subprotocols {', '.join(SUBPROTOCOLS)}")
 
 
+async def refuse_session(error: ApiError, send: Send, *, protocol: str) -> None:
+    """End a session that could not begin, on its error channel.
+
+    A refused handshake would make kubectl try SPDY and show the error of that instead.
+    """
+    await send({"type": "websocket.accept", "subprotocol": protocol})
+    await _send_frame(send, Channel.ERROR, msgspec.json.encode(error.to_status()))
+    await send({"type": "websocket.close", "code": 1000})
+
+
 async def serve_session(
     session: ExecSession, options: ExecOptions, receive: Receive, send: Send, *, protocol: str
 ) -> None:
