@@ -107,7 +107,7 @@ class World:
             TrainJobController(api=self.store, lister=self.lister, clock=self),  # type: ignore[arg-type]  # the part of Api that it uses
             JobSetController(lister=self.lister, clock=self),
             JobController(lister=self.lister, clock=self, make_suffix=self._suffix),
-            GarbageController(api=self.store, lister=self.lister, kinds=KINDS),  # type: ignore[arg-type]  # the part of Api that it uses
+            GarbageController(api=self.store, lister=self.lister, kinds=lambda: KINDS),  # type: ignore[arg-type]  # the part of Api that it uses
             SchedulerController(lister=self.lister, clock=self),
         )
         for controller in controllers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trainwright.api.kinds import EVENT, EVENT_V1, KINDS, Kind, find_kind
+from trainwright.api.kinds import EVENT
 from trainwright.base.errors import NotFound
 from trainwright.base.objects import is_deleting, name_of, namespace_of, uid_of
 from trainwright.controllers.reconciler import Outcome, Watch
@@ -23,17 +23,13 @@ from trainwright.machinery.api import WatchType
 from trainwright.machinery.workqueue import Key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from trainwright.api.kinds import Kind
     from trainwright.base.objects import Object
     from trainwright.controllers.reconciler import Mapper
     from trainwright.machinery.api import Api, Lister
-
-COLLECTED_KINDS = tuple(kind for kind in KINDS if kind not in (EVENT, EVENT_V1))
-"""Kinds that may own or be owned; events have no owners and there are many."""
-
-_BY_RESOURCE = {kind.resource: kind for kind in COLLECTED_KINDS}
 
 
 def key_of(kind: Kind, namespace: str, name: str) -> Key:
@@ -47,23 +43,22 @@ class GarbageController:
     name = "garbage-collector"
     manager = "kube-controller-manager"
 
-    def __init__(
-        self, *, api: Api, lister: Lister, kinds: Sequence[Kind] = COLLECTED_KINDS
-    ) -> None:
+    def __init__(self, *, api: Api, lister: Lister, kinds: Callable[[], Sequence[Kind]]) -> None:
+        """`kinds` are those that there are now, users' own among them."""
         self._api = api
         self._lister = lister
         self._kinds = kinds
 
     def watches(self) -> Sequence[Watch]:
-        """Every kind."""
-        return tuple(Watch(kind, self._mapper(kind)) for kind in self._kinds)
+        """Every kind but events: they have no owners, and there are many."""
+        return tuple(Watch(kind, self._mapper(kind)) for kind in self._kinds() if kind != EVENT)
 
     async def reconcile(self, key: Key) -> Outcome | None:
         """Look at one object, its owners and dependents, and plan."""
         resource, _, name = key.name.partition("/")
-        kind = _BY_RESOURCE[resource]
-        obj = self._lister.get(kind, key.namespace, name)
-        if obj is None:
+        kind = next((kind for kind in self._kinds() if kind.resource == resource), None)
+        obj = self._lister.get(kind, key.namespace, name) if kind else None
+        if kind is None or obj is None:
             return None
         owners = [await self._find_state(obj, ref) for ref in owner_references_of(obj)]
         needs_dependents = OwnerState.WAITING in owners or _waits(obj)
@@ -73,8 +68,8 @@ class GarbageController:
 
     async def _find_state(self, obj: Object, reference: Mapping[str, Any]) -> OwnerState:
         """A lister that lags may not show an owner yet: absence is what the server says."""
-        kind = find_kind(str(reference.get("apiVersion")), str(reference.get("kind")))
-        if kind is None or kind not in self._kinds:
+        kind = self._kind_of(reference)
+        if kind is None:
             return OwnerState.PRESENT
         namespace, name = namespace_of(obj) if kind.namespaced else "", str(reference.get("name"))
         uid = str(reference.get("uid"))
@@ -86,8 +81,14 @@ class GarbageController:
         except NotFound:
             return OwnerState.ABSENT
 
+    def _kind_of(self, reference: Mapping[str, Any]) -> Kind | None:
+        """The kind that a reference names in any of its versions."""
+        group = str(reference.get("apiVersion")).rpartition("/")[0]
+        named = (group, reference.get("kind"))
+        return next((kind for kind in self._kinds() if (kind.group, kind.kind) == named), None)
+
     def _dependents(self, owner: Object) -> Iterator[Dependent]:
-        for kind in self._kinds:
+        for kind in self._kinds():
             for obj in self._lister.list(kind, namespace_of(owner), owner_uid=uid_of(owner)):
                 yield Dependent(kind=kind, obj=obj)
 
@@ -117,8 +118,8 @@ class GarbageController:
 
     def _owner_keys(self, obj: Object, references: Sequence[Mapping[str, Any]]) -> Iterator[Key]:
         for reference in references:
-            kind = find_kind(str(reference.get("apiVersion")), str(reference.get("kind")))
-            if kind is not None and kind in self._kinds:
+            kind = self._kind_of(reference)
+            if kind is not None:
                 yield key_of(kind, namespace_of(obj), str(reference.get("name")))
 
     def _dependent_keys(self, owner: Object) -> Iterator[Key]:

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trainwright.api.kinds import (
-    CONFIG_MAP,
-    EVENT_V1,
-    KINDS,
-    NAMESPACE,
-    SERVICE_ACCOUNT,
-    Kind,
-)
+from trainwright.api.kinds import CONFIG_MAP, NAMESPACE, SERVICE_ACCOUNT
 from trainwright.base.objects import is_deleting, name_of, namespace_of
 from trainwright.controllers.reconciler import Outcome, Watch
 from trainwright.core.lifecycle.namespaces import (
@@ -24,13 +17,11 @@ from trainwright.machinery.api import WatchType
 from trainwright.machinery.workqueue import Key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from trainwright.api.kinds import Kind
     from trainwright.base.objects import Object
     from trainwright.machinery.api import Lister
-
-CONTENT_KINDS = tuple(kind for kind in KINDS if kind.namespaced and kind != EVENT_V1)
-"""Events are kept once: one of their two groups is enough."""
 
 
 class NamespaceController:
@@ -39,16 +30,19 @@ class NamespaceController:
     name = "namespace-controller"
     manager = "kube-controller-manager"
 
-    def __init__(self, *, lister: Lister, root_ca: str) -> None:
-        """`root_ca` is the PEM text that pods trust the API server by."""
+    def __init__(
+        self, *, lister: Lister, kinds: Callable[[], Sequence[Kind]], root_ca: str
+    ) -> None:
+        """Empty namespaces of all `kinds` that there are; pods trust the API by the PEM `root_ca`."""
         self._lister = lister
+        self._kinds = kinds
         self._root_ca = root_ca
 
     def watches(self) -> Sequence[Watch]:
         """Namespaces; what is in them while they go; what they must have."""
         return (
             Watch(NAMESPACE),
-            *(Watch(kind, self._content_changed) for kind in CONTENT_KINDS),
+            *(Watch(kind, self._content_changed) for kind in self._content_kinds()),
         )
 
     async def reconcile(self, key: Key) -> Outcome | None:
@@ -62,7 +56,9 @@ class NamespaceController:
         name = name_of(namespace)
         if is_deleting(namespace):
             content = [
-                (kind, obj) for kind in CONTENT_KINDS for obj in self._lister.list(kind, name)
+                (kind, obj)
+                for kind in self._content_kinds()
+                for obj in self._lister.list(kind, name)
             ]
             return ObservedNamespace(namespace=namespace, content=content)
         return ObservedNamespace(
@@ -70,6 +66,9 @@ class NamespaceController:
             has_service_account=self._has(SERVICE_ACCOUNT, name, DEFAULT_SERVICE_ACCOUNT),
             has_root_ca=self._has(CONFIG_MAP, name, ROOT_CA_CONFIG_MAP),
         )
+
+    def _content_kinds(self) -> Iterable[Kind]:
+        return (kind for kind in self._kinds() if kind.namespaced)
 
     def _has(self, kind: Kind, namespace: str, name: str) -> bool:
         return self._lister.get(kind, namespace, name) is not None

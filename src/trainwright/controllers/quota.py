@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trainwright.api.kinds import RESOURCE_QUOTA, Kind
+from trainwright.api.kinds import RESOURCE_QUOTA
 from trainwright.base.objects import name_of, namespace_of
-from trainwright.controllers.namespace import CONTENT_KINDS
 from trainwright.controllers.reconciler import Outcome, Watch
 from trainwright.core.quota.plan import is_counted, plan_quota
 from trainwright.core.quota.quotas import count_usage
@@ -14,8 +13,9 @@ from trainwright.machinery.api import WatchType
 from trainwright.machinery.workqueue import Key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from trainwright.api.kinds import Kind
     from trainwright.base.objects import Object
     from trainwright.controllers.reconciler import Mapper
     from trainwright.machinery.api import Lister
@@ -27,12 +27,14 @@ class QuotaController:
     name = "resourcequota-controller"
     manager = "kube-controller-manager"
 
-    def __init__(self, *, lister: Lister) -> None:
+    def __init__(self, *, lister: Lister, kinds: Callable[[], Sequence[Kind]]) -> None:
+        """`kinds` are those that there are now, users' own among them."""
         self._lister = lister
+        self._kinds = kinds
 
     def watches(self) -> Sequence[Watch]:
         """Quotas, and everything that they may count."""
-        counted = [kind for kind in CONTENT_KINDS if kind != RESOURCE_QUOTA]
+        counted = (kind for kind in self._kinds() if kind.namespaced and kind != RESOURCE_QUOTA)
         return (
             Watch(RESOURCE_QUOTA),
             *(Watch(kind, self._map_content(kind)) for kind in counted),
@@ -45,8 +47,8 @@ class QuotaController:
             return None
         content = (
             (kind, obj)
-            for kind in CONTENT_KINDS
-            if is_counted(quota, kind)
+            for kind in self._kinds()
+            if kind.namespaced and is_counted(quota, kind)
             for obj in self._lister.list(kind, key.namespace)
         )
         return Outcome(quota, plan_quota(quota, content))

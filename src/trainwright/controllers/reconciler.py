@@ -160,15 +160,22 @@ class ControllerLoop:
         self._events = events
         self._workers = workers
         self._observe_write = observe_write
+        self._followed: set[str] = set()
         self.queue = WorkQueue(clock)
 
     async def run(self) -> None:
         """Reconcile until cancelled or closed."""
-        for watch in self._controller.watches():
-            self._lister.subscribe(watch.kind, self._enqueue_with(watch.mapper))
+        self.follow()
         async with asyncio.TaskGroup() as group:
             for number in range(self._workers):
                 group.create_task(self._work(), name=f"{self._controller.name}-{number}")
+
+    def follow(self) -> None:
+        """Subscribe to what the controller watches; once more when there are other kinds."""
+        new = [w for w in self._controller.watches() if w.kind.resource not in self._followed]
+        self._followed |= {watch.kind.resource for watch in new}
+        for watch in new:
+            self._lister.subscribe(watch.kind, self._enqueue_with(watch.mapper))
 
     def close(self) -> None:
         """Let `run` end after the keys that are being worked on."""

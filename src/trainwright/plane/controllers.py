@@ -35,6 +35,8 @@ class Surroundings:
     api: Api
     lister: Lister
     clock: Clock
+    kinds: Callable[[], Sequence[Kind]]
+    """The kinds that there are now, users' own among them."""
     root_ca: str
     """PEM text that Pods trust the API server by."""
 
@@ -58,9 +60,13 @@ CONTROLLERS: Mapping[str, Entry] = {
     "jobset": Entry(lambda s: JobSetController(lister=s.lister, clock=s.clock), workers=4),
     "job": Entry(lambda s: JobController(lister=s.lister, clock=s.clock), workers=4),
     "scheduler": Entry(lambda s: SchedulerController(lister=s.lister, clock=s.clock)),
-    "garbage": Entry(lambda s: GarbageController(api=s.api, lister=s.lister), workers=4),
-    "namespace": Entry(lambda s: NamespaceController(lister=s.lister, root_ca=s.root_ca)),
-    "quota": Entry(lambda s: QuotaController(lister=s.lister)),
+    "garbage": Entry(
+        lambda s: GarbageController(api=s.api, lister=s.lister, kinds=s.kinds), workers=4
+    ),
+    "namespace": Entry(
+        lambda s: NamespaceController(lister=s.lister, kinds=s.kinds, root_ca=s.root_ca)
+    ),
+    "quota": Entry(lambda s: QuotaController(lister=s.lister, kinds=s.kinds)),
     "expiry": Entry(lambda s: EventExpiryController(lister=s.lister, clock=s.clock)),
 }
 

@@ -122,6 +122,7 @@ class Plane:
         await ensure_first_objects(self.api)
         for loop in self._loops:
             self._run(loop.run())
+            self._registry.on_kinds_changed(loop.follow)
         retry_when_there_is_room(self.lister, [loop.queue for loop in self._loops])
         if self._node is not None:
             self._run(self._node.run())
@@ -151,7 +152,13 @@ class Plane:
             instance=socket.gethostname(),
             new_suffix=lambda: secrets.token_hex(8),
         )
-        around = Surroundings(api=self.api, lister=self.lister, clock=self._clock, root_ca=root_ca)
+        around = Surroundings(
+            api=self.api,
+            lister=self.lister,
+            clock=self._clock,
+            kinds=self._registry.stored_kinds,
+            root_ca=root_ca,
+        )
         return [
             ControllerLoop(
                 entry.build(around),

@@ -74,9 +74,12 @@ class ServedTable:
         self._custom: dict[str, Sequence[ServedKind]] = {}
         self._by_kind: dict[Kind, ServedKind] = {}
         self._by_path: dict[tuple[str, str, str], ServedKind] = {}
+        self.stored: tuple[Kind, ...] = ()
+        """The kinds that objects are kept as: of each, one version."""
         self._rebuild()
 
     def _rebuild(self) -> None:
+        self.stored = tuple(served.kind for served in self.all() if served.storage is None)
         self._by_kind = {served.kind: served for served in self.all()}
         self._by_path = {
             (served.kind.group, served.kind.version, served.kind.plural): served

@@ -70,6 +70,10 @@ class RegistryReads:
         """Every kind served now, built-in ones first."""
         return self._served.all()
 
+    def stored_kinds(self) -> Sequence[Kind]:
+        """Every kind served now, in the one version that it is stored in."""
+        return self._served.stored
+
     def find_served(self, group: str, version: str, plural: str) -> ServedKind | None:
         """The kind behind a REST path."""
         return self._served.find(group, version, plural)

@@ -49,6 +49,7 @@ class Cluster:
         events = EventRecorder(
             self.api, self._clock, instance="test", new_suffix=lambda: f"{next(numbers):x}"
         )
+        kinds = registry.stored_kinds
         backoff = BackoffSettings(base_s=0.01)
         self.loops = [
             ControllerLoop(
@@ -61,11 +62,13 @@ class Cluster:
             for controller in (
                 JobSetController(lister=self.lister, clock=self._clock),
                 JobController(lister=self.lister, clock=self._clock, backoff=backoff),
-                GarbageController(api=self.api, lister=self.lister),
+                GarbageController(api=self.api, lister=self.lister, kinds=kinds),
                 SchedulerController(lister=self.lister, clock=self._clock),
-                NamespaceController(lister=self.lister, root_ca="PEM"),
+                NamespaceController(lister=self.lister, kinds=kinds, root_ca="PEM"),
             )
         ]
+        for loop in self.loops:
+            registry.on_kinds_changed(loop.follow)
 
     async def create(self, kind: Any, obj: Object) -> Object:
         return await self.api.create(kind, obj, field_manager="test")

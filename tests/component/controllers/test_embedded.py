@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from tests.component.controllers.conftest import make, make_job_spec
 from trainwright.api.kinds import (
     CONFIG_MAP,
+    CUSTOM_RESOURCE_DEFINITION,
     EVENT,
     JOB,
     JOBSET,
@@ -14,6 +15,7 @@ from trainwright.api.kinds import (
     RESOURCE_QUOTA,
     SERVICE,
     SERVICE_ACCOUNT,
+    Kind,
 )
 from trainwright.base.errors import Conflict
 from trainwright.base.objects import dig, is_condition_true, labels_of, name_of
@@ -22,6 +24,8 @@ from trainwright.machinery.api import DeleteOptions, PatchType
 if TYPE_CHECKING:
     from tests.component.controllers.conftest import Cluster
     from trainwright.base.objects import Object
+
+WIDGET = Kind("example.com", "v1", "Widget", "widgets", singular="widget")
 
 
 def make_jobset(name: str = "js", namespace: str = "default", **spec: Any) -> Object:
@@ -193,3 +197,37 @@ async def test_namespace_is_filled_and_emptied(cluster: Cluster) -> None:
     await cluster.eventually(lambda: cluster.find(NAMESPACE, "team", "") is None)
     left = [name_of(obj) for kind in (JOBSET, JOB, POD) for obj in cluster.lister.list(kind)]
     assert left == []
+
+
+async def test_kinds_of_users_are_collected_too(cluster: Cluster) -> None:
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object"}},
+    }
+    names = {"plural": "widgets", "kind": "Widget", "singular": "widget"}
+    spec = {"group": "example.com", "names": names, "scope": "Namespaced", "versions": [version]}
+    crd = make(CUSTOM_RESOURCE_DEFINITION, "widgets.example.com", spec=spec)
+    await cluster.create(CUSTOM_RESOURCE_DEFINITION, crd)
+    await cluster.create(NAMESPACE, make(NAMESPACE, "team"))
+    owner = await cluster.create(WIDGET, make(WIDGET, "owner", "team"))
+    reference = {
+        "apiVersion": "example.com/v1",
+        "kind": "Widget",
+        "name": "owner",
+        "uid": owner["metadata"]["uid"],
+    }
+    for kind in (WIDGET, CONFIG_MAP):
+        owned = make(kind, "owned", "team")
+        owned["metadata"]["ownerReferences"] = [reference]
+        await cluster.create(kind, owned)
+    await cluster.create(WIDGET, make(WIDGET, "other", "team"))
+    await cluster.api.delete(WIDGET, "team", "owner")
+    await cluster.eventually(
+        lambda: not any(cluster.find(kind, "owned", "team") for kind in (WIDGET, CONFIG_MAP))
+    )
+    assert cluster.find(WIDGET, "other", "team") is not None
+    await cluster.api.delete(NAMESPACE, "", "team")
+    await cluster.eventually(lambda: cluster.find(NAMESPACE, "team", "") is None)
+    assert cluster.find(WIDGET, "other", "team") is None
