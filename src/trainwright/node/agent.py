@@ -47,7 +47,7 @@ from trainwright.node.logs import PodLogs
 from trainwright.node.ports import job_key_of
 from trainwright.node.runner import PodRunner
 from trainwright.node.settings import MANAGER
-from trainwright.node.status import TERMINAL_PHASES
+from trainwright.node.status import TERMINAL_PHASES, TERMINATED
 from trainwright.node.volumes import remove_tree
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class NodeAgent:
         if kill:
             for held in self._held.values():
                 if held.runner is not None:
-                    held.runner.stop(0, reason="Terminated", message="the plane was stopped")
+                    held.runner.stop(0, reason=TERMINATED, message="the plane was stopped")
             await asyncio.gather(*tasks, return_exceptions=True)
         for task in tasks:
             task.cancel()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainwright.api.conditions import (
     POD_CONTAINERS_READY,
+    POD_DISRUPTION_TARGET,
     POD_INITIALIZED,
     POD_READY,
     POD_READY_TO_START,
@@ -24,6 +25,8 @@ CONFIG_ERROR = "CreateContainerConfigError"
 STATUS_UNKNOWN = "ContainerStatusUnknown"
 SIGKILL_EXIT_CODE = 137
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
+TERMINATED = "Terminated"
+"""Reason of a pod that ends because its node does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +207,28 @@ def reduce_status(
         status["observedGeneration"] = generation
     if reason:
         status |= {"reason": reason, "message": message}
+    if reason == TERMINATED:
+        # Not the pod's own doing: a podFailurePolicy may leave it out of the count.
+        status["conditions"] = _with_disruption(pod, status["conditions"], message, now)
     return status
+
+
+def _with_disruption(
+    pod: ObjectView, conditions: list[Object], message: str, now: str
+) -> list[Object]:
+    before = find_condition(pod, POD_DISRUPTION_TARGET)
+    if before is not None and before.get("status") == "True":
+        return conditions
+    others = [c for c in conditions if c.get("type") != POD_DISRUPTION_TARGET]
+    disruption: Object = {
+        "type": POD_DISRUPTION_TARGET,
+        "status": "True",
+        "reason": "TerminationByKubelet",
+        "message": message,
+        "lastProbeTime": None,
+        "lastTransitionTime": now,
+    }
+    return [*others, disruption]
 
 
 def _render_container(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.planes import TestPlane, make_plane, make_trainjob, wait_until
+from tests.support.planes import TestPlane, make_plane, make_runtime, make_trainjob, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,6 +88,37 @@ def test_killed_while_the_job_is_being_deleted(plane: TestPlane) -> None:
     wait_until(lambda: plane.pod_processes() == [], "no process is left")
     assert plane.get("trainjobs")["items"] == []
     assert plane.get("jobsets")["items"] == []
+
+
+def test_killed_while_the_job_is_being_suspended_and_resumed(plane: TestPlane) -> None:
+    submit(plane)
+    wait_until(lambda: all_started(plane), "both ranks run")
+    plane.cli("stop", "survivor")
+    plane.kill()
+    plane.up()
+    plane.wait_condition("survivor", "Suspended")
+    wait_until(lambda: plane.pods() == [], "no pod is left")
+    assert plane.pod_processes() == []
+    (plane.scratch / "marks").unlink()
+    plane.cli("resume", "survivor")
+    plane.kill()
+    plane.up()
+    finish(plane)
+
+
+def test_killed_while_the_job_is_started_again(plane: TestPlane) -> None:
+    attempts = plane.scratch / "attempts"
+    script = f"echo x >> {attempts}; [ $(wc -l < {attempts}) = 2 ]"
+    plane.apply(
+        make_runtime("stubborn", failurePolicy={"maxRestarts": 3}),
+        make_trainjob("second", ["sh", "-c", script], runtime="stubborn"),
+    )
+    wait_until(attempts.exists, "the first attempt was made")
+    plane.kill()
+    plane.up()
+    plane.wait_condition("second", "Complete")
+    assert attempts.read_text() == "x\nx\n"
+    assert plane.get("jobset", "second")["status"]["restarts"] == 1
 
 
 def test_killed_again_and_again(plane: TestPlane) -> None:

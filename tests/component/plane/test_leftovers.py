@@ -7,11 +7,11 @@ import signal
 import subprocess
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.planes import TestPlane, make_plane, make_trainjob, wait_until
+from tests.support.planes import TestPlane, make_plane, make_runtime, make_trainjob, wait_until
 from trainwright.node.volumes import find_memory_folder
 from trainwright.plane.process import find_plane
 
@@ -98,7 +98,8 @@ def test_down_ends_the_processes_and_up_goes_on_with_the_jobs(tmp_path: Path) ->
         script = (
             f"echo x >> {plane.scratch}/starts; until [ -e {plane.scratch}/go ]; do sleep 0.1; done"
         )
-        plane.apply(make_trainjob("patient", ["sh", "-c", script]))
+        plane.apply(make_lenient_runtime())
+        plane.apply(make_trainjob("patient", ["sh", "-c", script], runtime="lenient"))
         plane.apply(make_trainjob("done", ["true"]))
         plane.wait_condition("done", "Complete")
         wait_until((plane.scratch / "starts").exists, "the job runs")
@@ -111,6 +112,15 @@ def test_down_ends_the_processes_and_up_goes_on_with_the_jobs(tmp_path: Path) ->
         assert (plane.scratch / "starts").read_text() == "x\nx\n"
         assert plane.get("trainjob", "patient")["metadata"]["uid"] == uid
         assert plane.condition("done", "Complete") is not None
+
+
+def make_lenient_runtime() -> dict[str, Any]:
+    """A runtime whose job fails at its first error, but not when its node goes."""
+    runtime = make_runtime("lenient")
+    spec = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]
+    condition = {"type": "DisruptionTarget", "status": "True"}
+    spec["podFailurePolicy"] = {"rules": [{"action": "Ignore", "onPodConditions": [condition]}]}
+    return runtime
 
 
 @contextmanager
