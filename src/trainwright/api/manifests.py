@@ -191,23 +191,46 @@ def parse_manifests(text: str | bytes, source: str = "input") -> list[Object]:
     """The objects of a manifest, `List` kinds taken apart.
 
     Raises:
-        ManifestError: when a document is no object with `apiVersion` and `kind`.
+        ManifestError: when a document is no object with `apiVersion` and `kind`, or its metadata
+            cannot be read.
     """
     objects: list[Object] = []
     for number, document in enumerate(iter_documents(text, source), start=1):
         where = f"{source}: document {number}"
-        if not isinstance(document, dict):
-            raise ManifestError(
-                f"{where}: a {type(document).__name__} was seen, an object was wanted"
-            )
-        missing = [key for key in ("apiVersion", "kind") if not document.get(key)]
-        if missing:
-            raise ManifestError(f"{where}: {' and '.join(missing)} missing; is this a manifest?")
-        if document["kind"] == "List":
-            objects += document.get("items") or []
-        else:
-            objects.append(document)
+        obj = _require_manifest(document, where)
+        if obj["kind"] != "List":
+            objects.append(obj)
+            continue
+        items = obj.get("items")
+        _require(items, list, f"{where}: items")
+        objects += [
+            _require_manifest(item, f"{where}: items[{index}]")
+            for index, item in enumerate(items or ())
+        ]
     return objects
+
+
+def _require_manifest(document: Json, where: str) -> Object:
+    """A document of which everybody may read the kind, the names, the labels and annotations."""
+    if not isinstance(document, dict):
+        raise ManifestError(f"{where}: a {type(document).__name__} was seen, an object was wanted")
+    missing = [key for key in ("apiVersion", "kind") if not document.get(key)]
+    if missing:
+        raise ManifestError(f"{where}: {' and '.join(missing)} missing; is this a manifest?")
+    for key in ("apiVersion", "kind"):
+        _require(document[key], str, f"{where}: {key}")
+    metadata = document.get("metadata")
+    _require(metadata, dict, f"{where}: metadata")
+    for key, wanted in (("name", str), ("namespace", str), ("labels", dict), ("annotations", dict)):
+        _require((metadata or {}).get(key), wanted, f"{where}: metadata.{key}")
+    return document
+
+
+def _require(value: Json, wanted: type, where: str) -> None:
+    if value is not None and not isinstance(value, wanted):
+        text = f"a {type(value).__name__} was seen, a {wanted.__name__} was wanted"
+        hint = "; quote it" if wanted is str and isinstance(value, bool | int | float) else ""
+        raise ManifestError(f"{where}: {text}{hint}")
 
 
 class _Dumper(yaml.CSafeDumper):

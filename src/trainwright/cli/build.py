@@ -84,7 +84,10 @@ def build_command(command: Sequence[str], framework: str) -> Sequence[str]:
         if first.endswith(".py"):
             return ("torchrun", first, *rest)
         if Path(first).name in {"python", "python3"} and rest:
-            return ("torchrun", *rest)
+            if rest[0] == "-m" or not rest[0].startswith("-"):
+                return ("torchrun", *rest)
+            # Python's own options, such as -u or -c: torchrun has others of these names.
+            return ("torchrun", "--no-python", *command)
     if first.endswith(".py"):
         return ("python", first, *rest)
     return tuple(command)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import io
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +16,10 @@ from trainwright.cli.cmd_logs import logs, wait
 from trainwright.cli.cmd_plane import down, status, up
 from trainwright.cli.cmd_read import events, get, ls, runtimes
 from trainwright.cli.cmd_run import run, submit
+from trainwright.cli.exits import Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 COMMANDS = {
     "Jobs": (run, submit, ls, get, logs, events, wait, stop, resume, rm),
@@ -53,4 +60,25 @@ def _root(
 
 def main() -> None:
     """Run the command line."""
-    app()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Whatever the locale is: a letter that it lacks must not end a command.
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        app(read_arguments(sys.argv[1:]))
+    except OSError as error:
+        # The machine said no: a folder that is gone, no memory, no descriptor.
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(Exit.REFUSED)
+
+
+def read_arguments(arguments: Sequence[str]) -> list[str]:
+    """The arguments as UTF-8, whatever the locale is; ends the program when one is not."""
+    texts = []
+    for argument in arguments:
+        try:
+            texts.append(os.fsencode(argument).decode())
+        except UnicodeError:
+            print(f"error: {argument!a} is not UTF-8, which no job can hold", file=sys.stderr)
+            sys.exit(Exit.USAGE)
+    return texts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,7 +61,7 @@ async def gather_objects(
             image=options.image,
             env=options.env,
         )
-        job = build_trainjob(chosen, framework=framework, working_dir=Path.cwd())
+        job = build_trainjob(chosen, framework=framework, working_dir=find_working_dir())
         job["metadata"]["namespace"] = namespace
         return (), job
     if options.command:
@@ -73,6 +74,20 @@ async def gather_objects(
     return [obj for obj in objects if obj is not jobs[0]], job
 
 
+def find_working_dir() -> Path:
+    """The folder that the command was given in.
+
+    Raises:
+        UsageError: it is gone, or has a name that no object can hold.
+    """
+    try:
+        return Path(os.getcwdb().decode())
+    except FileNotFoundError as error:
+        raise UsageError("the folder that you are in is gone; go to another one") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{os.getcwd()!a} has a name that is not UTF-8; rename it") from error
+
+
 def _with_namespace(obj: Object, namespace: str) -> Object:
     kind = find_kind(obj["apiVersion"], obj["kind"])
     if kind is None or not kind.namespaced or namespace_of(obj):
@@ -83,7 +98,7 @@ def _with_namespace(obj: Object, namespace: str) -> Object:
 def _with_working_dir(job: Object, file: str) -> Object:
     if WORKING_DIR_ANNOTATION in annotations_of(job):
         return job
-    folder = Path.cwd() if file == "-" else Path(file).absolute().parent
+    folder = find_working_dir() if file == "-" else Path(file).absolute().parent
     annotations = {**annotations_of(job), WORKING_DIR_ANNOTATION: str(folder)}
     return {**job, "metadata": {**(job.get("metadata") or {}), "annotations": annotations}}
 

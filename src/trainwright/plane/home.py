@@ -55,8 +55,16 @@ class Home:
         """Make the folder, readable by its user alone.
 
         Raises:
-            LocalRunError: it cannot be made, or belongs to somebody else.
+            LocalRunError: it cannot be made, belongs to somebody else, or has a name that
+                certificates and configuration files cannot hold.
         """
+        try:
+            str(self.folder).encode()
+        except UnicodeEncodeError as error:
+            raise LocalRunError(
+                f"{str(self.folder)!a} has a name that is not UTF-8 in this locale; "
+                f"choose another folder with --data-dir or {VARIABLE}"
+            ) from error
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             owner = self.folder.stat().st_uid

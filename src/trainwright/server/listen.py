@@ -80,9 +80,10 @@ async def serve_https(
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         listener.setblocking(False)
-    except OSError:
+    except OSError as error:
         listener.close()
-        raise
+        text = f"{host}:{port} cannot be listened on: {error.strerror}; choose another port"
+        raise OSError(error.errno, text) from error
     server = _Server(_build_config(app, certs))
     task = asyncio.create_task(server.serve(sockets=[listener]), name="server.https")
     try:

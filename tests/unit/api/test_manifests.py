@@ -101,3 +101,29 @@ def test_lists_are_taken_apart() -> None:
     one = {"apiVersion": "v1", "kind": "Pod"}
     text = render_yaml({"apiVersion": "v1", "kind": "List", "items": [one, one]})
     assert parse_manifests(text) == [one, one]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{apiVersion: [1], kind: {a: b}}", "apiVersion: a list was seen, a str was wanted"),
+        ("{apiVersion: 1, kind: Pod}", "apiVersion: a int was seen, a str was wanted; quote it"),
+        ("{apiVersion: v1, kind: Pod, metadata: []}", "metadata: a list was seen"),
+        ("{apiVersion: v1, kind: Pod, metadata: {name: yes}}", "metadata.name: a bool was seen"),
+        ("{apiVersion: v1, kind: Pod, metadata: {labels: [a]}}", "metadata.labels: a list"),
+        ("{apiVersion: v1, kind: Pod, metadata: {annotations: a}}", "metadata.annotations: a str"),
+        ("{apiVersion: v1, kind: List, items: {a: b}}", "items: a dict was seen"),
+        ("{apiVersion: v1, kind: List, items: [1]}", "items[0]: a int was seen"),
+        ("{apiVersion: v1, kind: List, items: [{kind: Pod}]}", "items[0]: apiVersion missing"),
+    ],
+)
+def test_a_manifest_that_nobody_could_read_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ManifestError) as refused:
+        parse_manifests(text, "job.yaml")
+    assert str(refused.value).startswith(f"job.yaml: document 1: {message}")
+
+
+def test_a_manifest_may_leave_out_what_it_does_not_say() -> None:
+    text = "{apiVersion: v1, kind: Pod, metadata: {name: null, labels: null}}"
+    assert len(parse_manifests(text)) == 1
+    assert parse_manifests("{apiVersion: v1, kind: List, items: null}") == []
