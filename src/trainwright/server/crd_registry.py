@@ -104,10 +104,6 @@ class ServedTable:
         self._custom[name_of(crd)] = build_served_custom(crd)
         self._rebuild()
 
-    def of_crd(self, crd_name: str) -> Sequence[ServedKind]:
-        """The kinds that a CRD brings."""
-        return self._custom.get(crd_name, ())
-
     def remove(self, crd_name: str) -> Sequence[ServedKind]:
         """Serve the CRD's kinds no more; returns them."""
         gone = self._custom.pop(crd_name, ())

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from trainwright.api import kinds
-from trainwright.api.crds import build_all_crds
 from trainwright.api.schemas.registry import schema_of
 from trainwright.base.errors import (
     AlreadyExists,
@@ -23,18 +22,19 @@ from trainwright.base.errors import (
     Reason,
     RequestTooLarge,
 )
-from trainwright.base.objects import Object, dig, is_deleting, name_of, uid_of
+from trainwright.base.objects import Object, dig, is_deleting, name_of
 from trainwright.base.times import render_time
 from trainwright.core.admission import build_admission
 from trainwright.machinery.api import DeleteOptions, PatchType, WatchType
 from trainwright.server import ownership, patching, refusals
+from trainwright.server.crd_cleanup import CrdCleanup, hold_for_instances
 from trainwright.server.crd_registry import ServedTable, build_served_builtins
 from trainwright.server.deletion import (
-    CRD_CLEANUP_FINALIZER,
     check_preconditions,
     is_released,
     plan_deletion,
 )
+from trainwright.server.first_objects import ensure_first_objects
 from trainwright.server.key_locks import KeyLocks
 from trainwright.server.namespace_limits import NamespaceLimits
 from trainwright.server.pipeline import Pipeline, Writing, is_same
@@ -66,8 +66,6 @@ __all__ = ["Registry", "Watch"]
 
 MAX_OBJECT_BYTES = 3 * 512 * 1024
 """As etcd limits it: an object that a real cluster would not keep is not kept here either."""
-FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
-OWN_MANAGER = "trainwright-server"
 _LOST_WITHOUT_HARM = (kinds.EVENT, kinds.LEASE)
 """The last of them may be lost with the machine's power, so they wait for no disk."""
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -97,7 +95,7 @@ class Registry(RegistryReads):
         self._pipeline = Pipeline(admission, self.lookup, NamespaceLimits(self._all))
         self._locks = KeyLocks()
         self._submitted: dict[tuple[str, str, str], Object] = {}
-        self._cleanups: set[asyncio.Task[None]] = set()
+        self._cleanup = CrdCleanup(self)
         store.listen(self._on_commit)
 
     @classmethod
@@ -125,7 +123,8 @@ class Registry(RegistryReads):
         )
         try:
             store.load(registry._resolve)
-            await registry._ensure_first_objects()
+            registry._cleanup.resume()
+            await ensure_first_objects(registry)
         except BaseException as error:
             await store.close()
             if isinstance(error, ApiError):
@@ -133,33 +132,9 @@ class Registry(RegistryReads):
             raise
         return registry
 
-    async def _ensure_first_objects(self) -> None:
-        for stored in self.candidates(kinds.CUSTOM_RESOURCE_DEFINITION):
-            if is_deleting(self.decoded(stored)):
-                self._start_cleanup(self.decoded(stored))
-        crds = (self._ensure_crd(crd) for crd in build_all_crds())
-        namespaces = (self._ensure_namespace(name) for name in FIRST_NAMESPACES)
-        await asyncio.gather(*crds, *namespaces)
-
-    async def _ensure_crd(self, crd: Object) -> None:
-        kind, name = kinds.CUSTOM_RESOURCE_DEFINITION, name_of(crd)
-        options = WriteOptions(field_manager=OWN_MANAGER)
-        stored = self._find(kind, "", name)
-        if stored is None:
-            await self.create(kind, "", crd, options)
-        elif not _includes(self.decoded(stored)["spec"], crd["spec"]):
-            crd["metadata"]["resourceVersion"] = stored.resource_version
-            await self.replace(kind, "", name, crd, options)
-
-    async def _ensure_namespace(self, name: str) -> None:
-        if self._find(kinds.NAMESPACE, "", name) is None:
-            options = WriteOptions(field_manager=OWN_MANAGER)
-            await self.create(kinds.NAMESPACE, "", {"metadata": {"name": name}}, options)
-
     async def close(self) -> None:
         """Finish pending writes, end watches, close the store."""
-        for task in tuple(self._cleanups):
-            task.cancel()
+        self._cleanup.close()
         self._hub.close()
         await self._store.close()
 
@@ -329,7 +304,7 @@ class Registry(RegistryReads):
             old = self.decoded(stored)
             check_preconditions(kind, old, delete)
             if writing.kind == kinds.CUSTOM_RESOURCE_DEFINITION:
-                old = self._hold_for_instances(old)
+                old = hold_for_instances(old)
             decision = plan_deletion(writing.kind, old, delete, writing.now)
             for warning in decision.warnings:
                 writing.warnings.add(warning)
@@ -504,53 +479,9 @@ class Registry(RegistryReads):
             crd = self.decoded(change.now)
             self._served.put(crd)
             if is_deleting(crd):
-                self._start_cleanup(crd)
+                self._cleanup.start(crd)
         for callback in self._kinds_changed:
             callback()
-
-    def _start_cleanup(self, crd: Object) -> None:
-        task = asyncio.create_task(self._remove_instances(crd), name=f"cleanup {name_of(crd)}")
-        self._cleanups.add(task)
-        task.add_done_callback(self._cleanups.discard)
-
-    def _hold_for_instances(self, crd: Object) -> Object:
-        finalizers = dig(crd, "metadata", "finalizers", default=[])
-        if is_deleting(crd) or CRD_CLEANUP_FINALIZER in finalizers:
-            return crd
-        held = [*finalizers, CRD_CLEANUP_FINALIZER]
-        return {**crd, "metadata": {**crd["metadata"], "finalizers": held}}
-
-    async def _remove_instances(self, crd: Object) -> None:
-        """Delete every object of a deleted CRD, then let the CRD go."""
-        kind = next((s.kind for s in self._served.of_crd(name_of(crd)) if s.storage is None), None)
-        if CRD_CLEANUP_FINALIZER not in dig(crd, "metadata", "finalizers", default=[]):
-            return
-        options = WriteOptions(field_manager=OWN_MANAGER)
-        while kind is not None and self.count(kind):
-            await self.delete_collection(kind, "", ListOptions(), DeleteOptions(), options)
-            if self.count(kind):
-                self._progress.clear()
-                await self._progress.wait()
-        stored = self._find(kinds.CUSTOM_RESOURCE_DEFINITION, "", name_of(crd))
-        if stored is None or stored.uid != uid_of(crd):
-            return
-        finalizers = [f for f in crd["metadata"]["finalizers"] if f != CRD_CLEANUP_FINALIZER]
-        patch = {"metadata": {"finalizers": finalizers}}
-        await self.patch(
-            kinds.CUSTOM_RESOURCE_DEFINITION,
-            "",
-            name_of(crd),
-            patch,
-            options,
-            type=PatchType.MERGE,
-        )
-
-
-def _includes(value: Json, part: Json) -> bool:
-    """Whether `value` is `part`, but for fields that defaults have added."""
-    if isinstance(value, dict) and isinstance(part, dict):
-        return all(key in value and _includes(value[key], part[key]) for key in part)
-    return bool(value == part)
 
 
 def _dry(kind: Kind, obj: Object, before: Stored | None) -> Stored:

@@ -159,10 +159,14 @@ class RegistryReads:
         try:
             async with asyncio.timeout(_FUTURE_WAIT_S):
                 while self._store.revision < wanted:
-                    self._progress.clear()
-                    await self._progress.wait()
+                    await self.wait_for_commit()
         except TimeoutError:
             raise too_large(wanted, self._store.revision) from None
+
+    async def wait_for_commit(self) -> None:
+        """Return when something more has been committed."""
+        self._progress.clear()
+        await self._progress.wait()
 
     def watch(self, kind: Kind, namespace: str, options: WatchOptions) -> Watch:
         """Start a watch; events from now on are kept for it at once.

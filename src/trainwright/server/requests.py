@@ -28,6 +28,10 @@ class WriteOptions:
     """What the decoder saw and JSON hides, such as `duplicate field "spec.suspend"`."""
 
 
+OWN_OPTIONS = WriteOptions(field_manager="trainwright-server")
+"""Of what the server writes by itself."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOptions:
     """The query options of a list; selectors are still text (syntax errors raise BadRequest)."""
