@@ -159,9 +159,8 @@ class NodeAgent:
             token = page.continue_token
             if not token:
                 break
-        for folder in self._settings.pods_folder.iterdir():
-            if folder.name not in uids:
-                await self._kill_folder(folder.name)
+        for uid in self._host.list_pod_uids() - uids:
+            await self._kill_folder(uid)
         self._host.ports.release_except(jobs)
 
     async def _kill_folder(self, uid: str) -> None:

@@ -144,6 +144,11 @@ class Host:
             if folder.exists():
                 volumes.remove_tree(folder)
 
+    def list_pod_uids(self) -> set[str]:
+        """The pods that have a folder here, whether they are there or not."""
+        roots = (self.settings.pods_folder, self.memory)
+        return {folder.name for root in roots if root.is_dir() for folder in root.iterdir()}
+
     def release_memory(self) -> None:
         """Leave nothing on the tmpfs once no pod has a volume there."""
         for folder in (self.memory, self.memory.parent):

@@ -65,8 +65,10 @@ def test_two_planes_run_side_by_side(tmp_path: Path, plane: TestPlane) -> None:
 
 
 def test_nothing_is_left_outside_of_the_data_folder(tmp_path: Path) -> None:
-    with make_plane(tmp_path) as plane:
+    with make_plane(tmp_path, up=False) as plane:
         memory = find_memory_folder(plane.home.folder, os.getuid(), plane.environ)
+        (memory / "of-a-pod-that-went-with-its-folder").mkdir(parents=True)
+        plane.up()
         plane.kubectl("create", "secret", "generic", "token", "--from-literal=word=hidden")
         volume = {"name": "token", "secret": {"secretName": "token"}}
         container = {"name": "node", "volumeMounts": [{"name": "token", "mountPath": "/hidden"}]}
