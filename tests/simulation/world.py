@@ -18,7 +18,7 @@ from trainwright.controllers.jobset import JobSetController
 from trainwright.controllers.reconciler import LearnsFromWrites, carry_out
 from trainwright.controllers.scheduler import SchedulerController
 from trainwright.controllers.trainjob import TrainJobController
-from trainwright.core.job.memory import POD_SUFFIX_ALPHABET
+from trainwright.core.names import SUFFIX_ALPHABET
 from trainwright.machinery.api import DeleteOptions
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class World:
                 self.lister.subscribe(watch.kind, self._enqueue(controller, watch.mapper))
 
     def _suffix(self) -> str:
-        return "".join(self.rng.choices(POD_SUFFIX_ALPHABET, k=5))
+        return "".join(self.rng.choices(SUFFIX_ALPHABET, k=5))
 
     def _enqueue(
         self, controller: Controller, mapper: Mapper

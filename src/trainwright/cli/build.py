@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 from trainwright.api.kinds import TRAINJOB
 from trainwright.api.wellknown import WORKING_DIR_ANNOTATION
 from trainwright.base.errors import TrainwrightError
+from trainwright.core.names import SUFFIX_ALPHABET, SUFFIX_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from trainwright.base.objects import Object
 
-NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-"""Without vowels and look-alikes, as Kubernetes' generated names."""
 TORCH = "torch"
 ENV_NAME = re.compile(r"[^=\x00-\x20\x7f]+")
 
@@ -102,9 +101,9 @@ def build_name(command: Sequence[str]) -> str:
     return f"{stem}-{random_suffix()}"
 
 
-def random_suffix(length: int = 5) -> str:
+def random_suffix(length: int = SUFFIX_LENGTH) -> str:
     """Random letters for a generated name."""
-    return "".join(secrets.choice(NAME_ALPHABET) for _ in range(length))
+    return "".join(secrets.choice(SUFFIX_ALPHABET) for _ in range(length))
 
 
 def parse_env(assignments: Sequence[str]) -> Mapping[str, str]:

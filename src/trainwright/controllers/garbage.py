@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trainwright.api.kinds import EVENT
+from trainwright.api.wellknown import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from trainwright.base.errors import NotFound
 from trainwright.base.objects import is_deleting, name_of, namespace_of, uid_of
 from trainwright.controllers.reconciler import Outcome, Watch
 from trainwright.core.lifecycle.collection import (
-    FOREGROUND_FINALIZER,
-    ORPHAN_FINALIZER,
     Dependent,
     ObservedObject,
     OwnerState,

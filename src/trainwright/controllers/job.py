@@ -11,9 +11,10 @@ from trainwright.base.objects import controller_of, is_controlled_by, uid_of
 from trainwright.controllers.ownership import controlling
 from trainwright.controllers.reconciler import Outcome, Watch
 from trainwright.core.job.accounting import plan_orphans
-from trainwright.core.job.memory import POD_SUFFIX_ALPHABET, POD_SUFFIX_LENGTH, JobMemory
+from trainwright.core.job.memory import JobMemory
 from trainwright.core.job.observed import ObservedJob
 from trainwright.core.job.plan import DEFAULT_BACKOFF, plan_job
+from trainwright.core.names import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from trainwright.core.plan import Create, Event, Plan
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 def make_pod_suffix() -> str:
     """Random characters for a pod's name."""
-    return "".join(secrets.choice(POD_SUFFIX_ALPHABET) for _ in range(POD_SUFFIX_LENGTH))
+    return "".join(secrets.choice(SUFFIX_ALPHABET) for _ in range(SUFFIX_LENGTH))
 
 
 class JobController:

@@ -12,6 +12,11 @@ _ENV_NAME = re.compile(r"[ -<>-~]+")
 _PORT_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+")
 
+SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+"""Without vowels and look-alikes: what Kubernetes ends generated names with."""
+SUFFIX_LENGTH = 5
+MAX_GENERATED_BASE = 58
+"""generateName is cut to this length before the random characters follow."""
 MAX_LABEL = 63
 MAX_SUBDOMAIN = 253
 

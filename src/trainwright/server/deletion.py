@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from trainwright.api import kinds
+from trainwright.api.wellknown import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from trainwright.base.errors import Invalid
 from trainwright.base.objects import dig, is_deleting, name_of, resource_version_of, uid_of
 from trainwright.base.times import parse_time, render_time
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from trainwright.base.objects import Object
     from trainwright.machinery.api import DeleteOptions
 
-FOREGROUND_FINALIZER = "foregroundDeletion"
-ORPHAN_FINALIZER = "orphan"
 CRD_CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 JOB_ORPHANS_WARNING = (

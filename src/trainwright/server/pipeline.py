@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 _KEEPS_STATUS_ON_CREATE = (kinds.NODE,)
 _FIRST_STATUS: Mapping[Kind, Object] = {
     kinds.POD: {"phase": "Pending"},
-    kinds.NAMESPACE: {"phase": "Active"},
     kinds.PERSISTENT_VOLUME_CLAIM: {"phase": "Pending"},
 }
 _SYSTEM_FIELDS = (
@@ -98,8 +97,6 @@ class Pipeline:
         new = _ordered({**obj, "metadata": metadata})
         if "status" in kind.subresources and kind not in _KEEPS_STATUS_ON_CREATE:
             new.pop("status", None)
-        if kind == kinds.NAMESPACE:
-            new["spec"] = {"finalizers": ["kubernetes"], **(new.get("spec") or {})}
         new = self._fill_in_limits(writing, namespace, new)
         new = self.admit(writing, new, None)
         self._limits.check(kind, namespace, new)

@@ -59,6 +59,17 @@ def forbidden(kind: Kind, name: str, cause: str, causes: Sequence[dict[str, Any]
     return Forbidden(f'{kind.resource} "{name}" is forbidden: {cause}', details=details)
 
 
+def terminating(kind: Kind, name: str, namespace: str) -> ApiError:
+    """403 for something new in a namespace that goes."""
+    text = f"unable to create new content in namespace {namespace} because it is being terminated"
+    cause = {
+        "reason": "NamespaceTerminating",
+        "message": f"namespace {namespace} is being terminated",
+        "field": "metadata.namespace",
+    }
+    return forbidden(kind, name, text, [cause])
+
+
 def invalid(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiError:
     """422 with every finding."""
     details = _details(kind, name) | {"kind": kind.kind}

@@ -25,6 +25,7 @@ from trainwright.base.errors import (
 from trainwright.base.objects import Object, dig, is_deleting, name_of
 from trainwright.base.times import render_time
 from trainwright.core.admission import build_admission
+from trainwright.core.names import MAX_GENERATED_BASE, SUFFIX_ALPHABET, SUFFIX_LENGTH
 from trainwright.machinery.api import DeleteOptions, PatchType, WatchType
 from trainwright.server import ownership, patching, refusals
 from trainwright.server.crd_cleanup import CrdCleanup, hold_for_instances
@@ -68,8 +69,6 @@ MAX_OBJECT_BYTES = 3 * 512 * 1024
 """As etcd limits it: an object that a real cluster would not keep is not kept here either."""
 _LOST_WITHOUT_HARM = (kinds.EVENT, kinds.LEASE)
 """The last of them may be lost with the machine's power, so they wait for no disk."""
-_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-_MAX_GENERATED_BASE = 58
 _GENERATE_ATTEMPTS = 8
 _CRD_RESOURCE = kinds.CUSTOM_RESOURCE_DEFINITION.resource
 
@@ -157,8 +156,8 @@ class Registry(RegistryReads):
             )
             raise refusals.invalid(kind, "", [error])
         for _ in range(_GENERATE_ATTEMPTS):
-            suffix = "".join(random.choices(_SUFFIX_LETTERS, k=5))  # noqa: S311 - a name, no secret
-            name = str(base)[:_MAX_GENERATED_BASE] + suffix
+            suffix = "".join(random.choices(SUFFIX_ALPHABET, k=SUFFIX_LENGTH))  # noqa: S311 - a name, no secret
+            name = str(base)[:MAX_GENERATED_BASE] + suffix
             candidate = {**obj, "metadata": {**metadata, "name": name}}
             try:
                 return await self._create_named(writing, namespace, candidate)
@@ -341,21 +340,10 @@ class Registry(RegistryReads):
     ) -> Written:
         """POST pods/binding: set `spec.nodeName` once and the condition PodScheduled."""
         writing = self._begin(kinds.POD, options, "binding")
-        target = dig(binding, "target", "name", default="")
-        if not target:
-            error = FieldError(Reason.REQUIRED, "target.name")
-            raise refusals.invalid(kinds.POD, name, [error])
         async with self._locks.hold((kinds.POD.resource, namespace, name)):
             stored = self._existing(writing, namespace, name)
             old = self.decoded(stored)
-            bound = dig(old, "spec", "nodeName")
-            if bound:
-                raise refusals.conflict(
-                    kinds.POD, name, f'pod {name} is already assigned to node "{bound}"'
-                )
-            if is_deleting(old):
-                raise refusals.conflict(kinds.POD, name, f"pod {name} is being deleted")
-            new = bind_to_node(old, target, binding, render_time(writing.now))
+            new = bind_to_node(old, binding, render_time(writing.now))
             return await self._commit(writing, ownership.track(writing, old, new), stored)
 
     # Steps of a write
@@ -395,17 +383,7 @@ class Registry(RegistryReads):
         if stored is None:
             raise refusals.not_found(kinds.NAMESPACE, namespace)
         if is_deleting(self.decoded(stored)):
-            text = (
-                f"unable to create new content in namespace {namespace} because it is being "
-                "terminated"
-            )
-            message = f"namespace {namespace} is being terminated"
-            cause = {
-                "reason": "NamespaceTerminating",
-                "message": message,
-                "field": "metadata.namespace",
-            }
-            raise refusals.forbidden(kind, name, text, [cause])
+            raise refusals.terminating(kind, name, namespace)
 
     async def _commit(
         self, writing: Writing, obj: Object, before: Stored | None, *, remove: bool = False

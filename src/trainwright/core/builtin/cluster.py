@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trainwright.api.wellknown import KUBERNETES_FINALIZER
 from trainwright.base.errors import FieldError, Reason
 from trainwright.base.objects import dig
 from trainwright.base.times import render_time
@@ -107,7 +108,7 @@ def default_namespace(request: Request) -> Object:
         metadata["labels"] = {**labels, "kubernetes.io/metadata.name": metadata["name"]}
     new["metadata"] = metadata
     if request.old is None:
-        new["spec"] = {**(new.get("spec") or {}), "finalizers": ["kubernetes"]}
+        new["spec"] = {**(new.get("spec") or {}), "finalizers": [KUBERNETES_FINALIZER]}
         new["status"] = {**(new.get("status") or {}), "phase": "Active"}
     return new
 

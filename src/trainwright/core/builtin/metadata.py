@@ -5,6 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trainwright.api import kinds
+from trainwright.api.wellknown import (
+    FOREGROUND_FINALIZER,
+    KUBERNETES_FINALIZER,
+    ORPHAN_FINALIZER,
+)
 from trainwright.base.errors import FieldError, Reason
 from trainwright.core import names
 
@@ -15,10 +20,8 @@ if TYPE_CHECKING:
     from trainwright.base.objects import Json, ObjectView
 
 MAX_ANNOTATIONS_BYTES = 256 * 1024
-MAX_GENERATED_BASE = 58
-"""generateName is cut to this length before five random characters follow."""
 
-_STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
+_STANDARD_FINALIZERS = frozenset({KUBERNETES_FINALIZER, ORPHAN_FINALIZER, FOREGROUND_FINALIZER})
 _NAME_FAULTS: Mapping[Kind, Callable[[str], str | None]] = {
     kinds.NAMESPACE: names.find_label_fault,
     kinds.SERVICE: names.find_label_1035_fault,
@@ -96,7 +99,7 @@ def _find_name_errors(kind: Kind, metadata: ObjectView) -> Iterator[FieldError]:
             Reason.REQUIRED, "metadata.name", detail="name or generateName is required"
         )
     if base:
-        fault = find_fault(base[:MAX_GENERATED_BASE] + "x")
+        fault = find_fault(base[: names.MAX_GENERATED_BASE] + "x")
         if fault:
             yield FieldError(Reason.INVALID, "metadata.generateName", base, fault)
     fault = find_fault(name) if name else None
@@ -133,7 +136,7 @@ def _find_finalizer_errors(finalizers: Json, *, custom: bool) -> Iterator[FieldE
         elif not custom and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             detail = "must be a standard finalizer, or have a domain as prefix: example.com/name"
             yield FieldError(Reason.INVALID, place, finalizer, detail)
-    if {"orphan", "foregroundDeletion"} <= set(finalizers or ()):
+    if {ORPHAN_FINALIZER, FOREGROUND_FINALIZER} <= set(finalizers or ()):
         detail = "finalizers orphan and foregroundDeletion cannot both be set"
         yield FieldError(Reason.INVALID, "metadata.finalizers", finalizers, detail)
 

@@ -9,20 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trainwright.core.names import MAX_LABEL, SUFFIX_LENGTH
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Set
     from datetime import datetime
-
-POD_SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-POD_SUFFIX_LENGTH = 5
-MAX_NAME = 63
 
 
 class JobMemory:
     """Names in flight, and when pods failed or succeeded, for one Job's uid."""
 
     def __init__(self, suffix: Callable[[], str]) -> None:
-        """`suffix` returns 5 random characters of `POD_SUFFIX_ALPHABET`."""
+        """`suffix` returns 5 random characters of `SUFFIX_ALPHABET`."""
         self._suffix = suffix
         self._unseen: dict[int, list[str]] = {}
         self.failures: dict[str, tuple[datetime, int]] = {}
@@ -46,6 +44,6 @@ class JobMemory:
         for name in unseen:
             if name not in used:
                 return name
-        name = prefix[: MAX_NAME - POD_SUFFIX_LENGTH] + self._suffix()
+        name = prefix[: MAX_LABEL - SUFFIX_LENGTH] + self._suffix()
         unseen.append(name)
         return name

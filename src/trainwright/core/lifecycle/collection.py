@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal
 
+from trainwright.api.wellknown import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from trainwright.base.objects import (
     dig,
     is_deleting,
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
     from trainwright.api.kinds import Kind
     from trainwright.base.objects import Object, ObjectView
-
-FOREGROUND_FINALIZER = "foregroundDeletion"
-ORPHAN_FINALIZER = "orphan"
 
 
 class OwnerState(Enum):

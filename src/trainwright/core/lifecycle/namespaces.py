@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trainwright.api.kinds import CONFIG_MAP, NAMESPACE, POD, SERVICE_ACCOUNT
+from trainwright.api.wellknown import KUBERNETES_FINALIZER
 from trainwright.base.objects import (
     dig,
     is_deleting,
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 DEFAULT_SERVICE_ACCOUNT = "default"
 ROOT_CA_CONFIG_MAP = "kube-root-ca.crt"
-KUBERNETES_FINALIZER = "kubernetes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
