@@ -7,22 +7,15 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Decimal
+from math import ceil
 from typing import Any
 
 from trainwright.base.errors import TrainwrightError
 from trainwright.base.objects import ObjectView, annotations_of, dig, labels_of, name_of
+from trainwright.merge.quantity import parse_quantity
 
 _REFERENCE = re.compile(r"\$(\$|\(([^)]*)\))")
 _SUBSCRIPT = re.compile(r"^metadata\.(labels|annotations)\['(.+)'\]$")
-_SUFFIXES = {
-    "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1),
-    "k": Decimal(10**3), "M": Decimal(10**6), "G": Decimal(10**9), "T": Decimal(10**12),
-    "P": Decimal(10**15), "E": Decimal(10**18),
-    "Ki": Decimal(2**10), "Mi": Decimal(2**20), "Gi": Decimal(2**30), "Ti": Decimal(2**40),
-    "Pi": Decimal(2**50), "Ei": Decimal(2**60),
-}  # fmt: skip
-_QUANTITY = re.compile(r"^([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([a-zA-Z]{0,2})$")
 
 
 class ConfigError(TrainwrightError):
@@ -179,18 +172,6 @@ def read_field(pod: ObjectView, path: str) -> str:
     raise ConfigError(f"unsupported fieldPath: {path}")
 
 
-def parse_quantity(text: str) -> Decimal:
-    """A resource quantity as a number.
-
-    Raises:
-        ConfigError: the text is none.
-    """
-    match = _QUANTITY.match(str(text))
-    if match is None or match.group(2) not in _SUFFIXES:
-        raise ConfigError(f'"{text}" is no quantity')
-    return Decimal(match.group(1)) * _SUFFIXES[match.group(2)]
-
-
 def read_resource(
     container: Mapping[str, Any], reference: Mapping[str, Any], allocatable: Mapping[str, str]
 ) -> str:
@@ -199,9 +180,12 @@ def read_resource(
     if group not in ("limits", "requests"):
         raise ConfigError(f"unsupported resource: {reference.get('resource')}")
     fallback = allocatable.get(resource, "0") if group == "limits" else "0"
-    value = parse_quantity(dig(container, "resources", group, resource, default=fallback))
-    divisor = parse_quantity(reference.get("divisor") or "1") or Decimal(1)
-    return str(int((value / divisor).to_integral_value(ROUND_CEILING)))
+    try:
+        value = parse_quantity(dig(container, "resources", group, resource, default=fallback))
+        divisor = parse_quantity(reference.get("divisor") or "1") or 1
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    return str(ceil(value / divisor))
 
 
 def build_service_variables(host: str, port: int) -> dict[str, str]:

@@ -32,6 +32,7 @@ from trainwright.base.objects import (
     uid_of,
 )
 from trainwright.machinery.api import PatchType
+from trainwright.merge.quantity import parse_quantity
 from trainwright.node import mpi, names, ports, rsh, volumes
 from trainwright.node.cgroups import CgroupRoot, ensure_cgroup_root
 from trainwright.node.environment import (
@@ -42,7 +43,6 @@ from trainwright.node.environment import (
     build_environment,
     build_service_variables,
     list_references,
-    parse_quantity,
 )
 from trainwright.node.instance import MARKER, ensure_shim_program
 from trainwright.node.settings import MANAGER

@@ -9,7 +9,7 @@ import msgspec
 
 from trainwright.base.errors import FieldError, Reason
 from trainwright.base.times import parse_time
-from trainwright.merge.quantity import parse_quantity
+from trainwright.merge.quantity import is_quantity
 from trainwright.schema.patterns import compile_pattern
 from trainwright.schema.places import Place, render_place
 
@@ -225,19 +225,11 @@ def _is_time(value: str) -> bool:
     return "T" in value or "t" in value
 
 
-def _is_quantity(value: str) -> bool:
-    try:
-        parse_quantity(value)
-    except ValueError:
-        return False
-    return True
-
-
 _FORMATS: Mapping[str, Callable[[str], bool]] = {
     "date-time": _is_time,
     "duration": lambda value: _DURATION.fullmatch(value) is not None,
     "byte": lambda value: _BYTES.fullmatch(value) is not None,
-    "quantity": _is_quantity,
+    "quantity": is_quantity,
 }
 
 
