@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -267,13 +268,13 @@ def test_a_container_that_crashes_restarts_and_keeps_its_last_words(plane: TestP
 
 
 def test_a_pod_that_ignores_its_end_goes_after_its_grace(plane: TestPlane) -> None:
-    script = "trap '' TERM; echo up; while true; do sleep 0.1; done"
-    run_pod(plane, "deaf", script, terminationGracePeriodSeconds=3600)
-    plane.kubectl("delete", "pod", "deaf", "--grace-period=1", WAIT)
-    run_pod(plane, "deaf", script, terminationGracePeriodSeconds=3600)
-    plane.kubectl("delete", "pod", "deaf", "--grace-period=0", "--force", WAIT)
-    wait_until(lambda: plane.pod_processes() == [] or plane.pods(), "no process is left")
-    plane.kubectl("wait", "--for=delete", "pod/deaf", WAIT)
+    script = "trap '' TERM; echo $$; while true; do sleep 0.1; done"
+    for ending in (("--grace-period=1",), ("--grace-period=0", "--force")):
+        run_pod(plane, "deaf", script, terminationGracePeriodSeconds=3600)
+        pid = wait_until(lambda: plane.kubectl("logs", "deaf").strip(), "it says its number")
+        plane.kubectl("delete", "pod", "deaf", *ending, WAIT)
+        assert plane.get("pod", "deaf") is None
+        wait_until(lambda pid=pid: not Path("/proc", pid).exists(), "its process is gone")
 
 
 def test_trainjobs_from_apply_to_delete(plane: TestPlane) -> None:
