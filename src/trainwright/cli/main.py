@@ -60,6 +60,10 @@ def _root(
 
 def main() -> None:
     """Run the command line."""
+    # A closed one, as with `>&-`: the next file that is opened must not take its place.
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - as long as the program
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Whatever the locale is: a letter that it lacks must not end a command.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING
 
 from trainwright.api.kinds import EVENT_V1, JOB, POD
@@ -12,6 +13,8 @@ from trainwright.cli.exits import Exit
 from trainwright.cli.jobs import read_job
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trainwright.machinery.client import HttpApi
 
 
@@ -26,7 +29,8 @@ async def print_timeline(api: HttpApi, namespace: str, name: str) -> Exit:
     members = [view.trainjob, *([view.jobset] if view.jobset else []), *jobs, *pods]
     uids = {uid_of(member) for member in members}
     names = {(member.get("kind"), name_of(member)) for member in members}
-    ours = [event for event in found if _is_about(event, uids, names)]
+    gone = find_gone_pods(view.trainjob, [name_of(job) for job in jobs], found)
+    ours = [event for event in found if _is_about(event, uids | gone, names)]
     for event in sorted(ours, key=_moment):
         count = dig(event, "series", "count") or event.get("deprecatedCount") or 1
         times = f" (x{count})" if count > 1 else ""
@@ -37,6 +41,26 @@ async def print_timeline(api: HttpApi, namespace: str, name: str) -> Exit:
             f"{event.get('note', '')}"
         )
     return Exit.OK
+
+
+def find_gone_pods(trainjob: Object, jobs: Sequence[str], events: Sequence[Object]) -> set[str]:
+    """The uids of pods that are no longer there: why a job failed is said of them.
+
+    Events outlive pods, and have no labels: a pod of one of the `jobs` is known by its name, and by
+    having lived after the TrainJob was made, for an earlier one may have had the same name.
+    """
+    if not jobs:
+        return set()
+    pattern = re.compile(rf"(?:{'|'.join(map(re.escape, jobs))})-[0-9]+-[a-z0-9]{{5}}")
+    made = dig(trainjob, "metadata", "creationTimestamp", default="")
+    return {
+        uid
+        for event in events
+        if (uid := dig(event, "regarding", "uid", default=""))
+        and dig(event, "regarding", "kind") == POD.kind
+        and pattern.fullmatch(dig(event, "regarding", "name", default=""))
+        and _moment(event)[:19] >= made[:19]
+    }
 
 
 def _is_about(event: Object, uids: set[str], names: set[tuple[str | None, str]]) -> bool:

@@ -79,3 +79,11 @@ def test_a_port_that_is_taken_is_named(plane: TestPlane, tmp_path: Path) -> None
     text = plane.cli("up", "--port", port, "--data-dir", str(tmp_path / "other"), code=5)
     assert f"127.0.0.1:{port}" in text
     assert "another port" in text
+
+
+def test_a_closed_or_full_output_ends_no_command_in_a_traceback(
+    plane: TestPlane, tmp_path: Path
+) -> None:
+    for closing, wanted in (("exec >&-;", 0), ("exec 2>&-;", 0), ("exec >/dev/full;", 5)):
+        code, text = run_in(plane, tmp_path, "ls", script=closing)
+        assert code == wanted, (closing, text)
