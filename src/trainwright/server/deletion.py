@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from trainwright.api import kinds
 from trainwright.api.wellknown import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
-from trainwright.base.errors import Invalid
+from trainwright.base.errors import FieldError, Reason
 from trainwright.base.objects import dig, is_deleting, name_of, resource_version_of, uid_of
 from trainwright.base.times import parse_time, render_time
 from trainwright.server import refusals
@@ -72,10 +72,9 @@ def plan_deletion(kind: Kind, obj: Object, options: DeleteOptions, now: datetime
     Source: Kubernetes, registry store BeforeDelete and deletionFinalizersForGarbageCollection.
     """
     if options.propagation is not None and options.propagation not in _POLICIES:
-        raise Invalid(
-            f'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: '
-            f'"{options.propagation}": supported values: "Foreground", "Background", "Orphan"'
-        )
+        detail = 'supported values: "Foreground", "Background", "Orphan"'
+        error = FieldError(Reason.NOT_SUPPORTED, "propagationPolicy", options.propagation, detail)
+        raise refusals.invalid_options("DeleteOptions", [error])
     warnings = (JOB_ORPHANS_WARNING,) if kind == kinds.JOB and not options.propagation else ()
     before = dig(obj, "metadata", "finalizers", default=[])
     finalizers = _finalizers_after(kind, before, options)

@@ -8,6 +8,7 @@ import msgspec
 
 from trainwright.base.errors import BadRequest, FieldError, Reason
 from trainwright.machinery.api import PatchType
+from trainwright.server import refusals
 from trainwright.server.bodies import (
     decode_body,
     decode_json,
@@ -15,7 +16,6 @@ from trainwright.server.bodies import (
     find_duplicate_fields,
 )
 from trainwright.server.http import Answer, render_json
-from trainwright.server.http_errors import refuse_options
 from trainwright.server.negotiation import require_media_type
 from trainwright.server.options import (
     parse_list_options,
@@ -109,11 +109,10 @@ async def patch_object(backing: Backing, request: HttpRequest, route: Route) -> 
 
 
 def _read_patch_type(request: HttpRequest, route: Route) -> PatchType:
-    allowed = [t for t in PatchType if not (route.served.custom and t is PatchType.STRATEGIC)]
     content_type = request.headers.get("content-type", "")
     if not content_type:
         content_type = "none"
-    return PatchType(require_media_type(content_type, [str(t) for t in allowed]))
+    return PatchType(require_media_type(content_type, route.served.patch_types))
 
 
 def _check_apply_options(request: HttpRequest, patch_type: PatchType) -> None:
@@ -125,7 +124,7 @@ def _check_apply_options(request: HttpRequest, patch_type: PatchType) -> None:
         detail = "may not be specified for non-apply patch"
         errors.append(FieldError(Reason.FORBIDDEN, "force", detail=detail))
     if errors:
-        raise refuse_options("PatchOptions", errors)
+        raise refusals.invalid_options("PatchOptions", errors)
 
 
 async def delete_object(backing: Backing, request: HttpRequest, route: Route) -> Answer:

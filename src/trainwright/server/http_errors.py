@@ -1,28 +1,13 @@
-"""The Status errors that the HTTP door itself gives for query options and bodies."""
+"""The Status errors that the HTTP door itself gives."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trainwright.base.errors import FieldError, Forbidden, Invalid, NotFound, render_errors
+from trainwright.base.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from trainwright.api.kinds import Kind
-
-
-def refuse_options(
-    options_kind: str, errors: Sequence[FieldError], group: str = "meta.k8s.io"
-) -> Invalid:
-    """422 for query options such as `dryRun=Some`."""
-    details = {
-        "group": group,
-        "kind": options_kind,
-        "causes": [error.to_cause() for error in errors],
-    }
-    message = f'{options_kind}.{group} "" is invalid: {render_errors(errors)}'
-    return Invalid(message, details=details)
 
 
 def refuse_access(kind: Kind, name: str, why: str) -> Forbidden:

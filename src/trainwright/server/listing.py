@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from trainwright.api import kinds
-from trainwright.base.errors import BadRequest, FieldError, Gone, Invalid, Reason, Timeout
+from trainwright.base.errors import BadRequest, Gone, Timeout
 from trainwright.core.selectors import (
     check_field_selector,
     parse_field_selector,
     parse_label_selector,
     read_field,
 )
+from trainwright.server import refusals
 from trainwright.server.stored import StoredPage
 
 if TYPE_CHECKING:
@@ -122,13 +123,6 @@ def parse_revision(text: str) -> int:
     return int(text)
 
 
-def refuse_options(path: str, detail: str) -> Invalid:
-    """422 for a combination of query options."""
-    error = FieldError(Reason.FORBIDDEN, path, detail=detail)
-    text = f'ListOptions.meta.k8s.io "" is invalid: {error}'
-    return Invalid(text, details={"kind": "ListOptions", "causes": [error.to_cause()]})
-
-
 def too_large(revision: int, current: int) -> Timeout:
     """504 for a resourceVersion that has not been given out yet."""
     message = f"Too large resource version: {revision}, current: {current}"
@@ -146,18 +140,22 @@ def check_list_options(options: ListOptions) -> None:
     if not match:
         return
     if match not in ("Exact", "NotOlderThan"):
-        raise refuse_options("resourceVersionMatch", f'unknown value "{match}"')
+        raise refusals.forbidden_option(
+            "ListOptions", "resourceVersionMatch", f'unknown value "{match}"'
+        )
     if options.continue_token:
-        raise refuse_options(
-            "resourceVersionMatch", "resourceVersionMatch is forbidden with continue"
+        raise refusals.forbidden_option(
+            "ListOptions", "resourceVersionMatch", "resourceVersionMatch is forbidden with continue"
         )
     if not version:
-        raise refuse_options(
+        raise refusals.forbidden_option(
+            "ListOptions",
             "resourceVersionMatch",
             "resourceVersionMatch is forbidden unless resourceVersion is provided",
         )
     if match == "Exact" and version == "0":
-        raise refuse_options(
+        raise refusals.forbidden_option(
+            "ListOptions",
             "resourceVersionMatch",
             'resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
         )

@@ -141,8 +141,13 @@ def require_media_type(content_type: str, allowed: Sequence[str]) -> str:
         return allowed[0]
     media_type = parse_media_range(content_type).type
     if media_type not in allowed:
-        raise UnsupportedMediaType(
-            "the body of the request was in an unknown format - accepted media types include: "
-            + ", ".join(allowed)
-        )
+        raise unknown_format(allowed)
     return media_type
+
+
+def unknown_format(accepted: Sequence[str]) -> UnsupportedMediaType:
+    """415 for a body that is none of `accepted`."""
+    return UnsupportedMediaType(
+        "the body of the request was in an unknown format - accepted media types include: "
+        + ", ".join(accepted)
+    )

@@ -10,7 +10,6 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from trainwright.api.schemas.metadata import OBJECT_META as OBJECT_META_SCHEMA
-from trainwright.machinery.api import PatchType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -200,8 +199,7 @@ def _json(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def _patch_operation(served: ServedKind) -> dict[str, Any]:
     operation = _operation(served.kind, "patch")
-    types = [t for t in PatchType if not (served.custom and t is PatchType.STRATEGIC)]
-    content = {str(patch_type): {"schema": {"type": "object"}} for patch_type in types}
+    content = {str(type_): {"schema": {"type": "object"}} for type_ in served.patch_types}
     return operation | {"requestBody": {"required": True, "content": content}}
 
 

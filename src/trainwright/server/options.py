@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from trainwright.base.errors import BadRequest, FieldError, Reason
 from trainwright.base.objects import dig
 from trainwright.machinery.api import DeleteOptions
+from trainwright.server import refusals
 from trainwright.server.bodies import decode_body
 from trainwright.server.http import parse_flag
-from trainwright.server.http_errors import refuse_options
 from trainwright.server.requests import ListOptions, WatchOptions, WriteOptions
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def parse_list_options(request: HttpRequest) -> ListOptions:
     if parse_flag("sendInitialEvents", request.argument("sendInitialEvents")) is not None:
         detail = "sendInitialEvents is forbidden for list"
         errors = [FieldError(Reason.FORBIDDEN, "sendInitialEvents", detail=detail)]
-        raise refuse_options("ListOptions", errors)
+        raise refusals.invalid_options("ListOptions", errors)
     return ListOptions(
         label_selector=request.argument("labelSelector"),
         field_selector=request.argument("fieldSelector"),
@@ -75,7 +75,7 @@ def parse_write_options(
         errors.append(FieldError(Reason.NOT_SUPPORTED, "fieldValidation", validation, detail))
     errors += _find_dry_run_errors(request.query.get("dryRun", ()))
     if errors:
-        raise refuse_options(options_kind, errors)
+        raise refusals.invalid_options(options_kind, errors)
     return WriteOptions(
         field_manager=request.argument("fieldManager") or default_manager(request),
         dry_run=bool(request.query.get("dryRun")),
@@ -128,7 +128,7 @@ async def read_delete_options(request: HttpRequest) -> tuple[DeleteOptions, Writ
             FieldError(Reason.TYPE_INVALID, "gracePeriodSeconds", grace, "must be a number")
         )
     if errors:
-        raise refuse_options("DeleteOptions", errors)
+        raise refusals.invalid_options("DeleteOptions", errors)
     if orphan is not None:
         policy = "Orphan" if orphan else "Background"
     options = DeleteOptions(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trainwright.base.errors import BadRequest, FieldError, Invalid, Reason
+from trainwright.base.errors import BadRequest, FieldError, Reason
 from trainwright.base.objects import dig
 from trainwright.base.times import render_time
 from trainwright.merge.shape import DuplicateElement, KeyMissing
 from trainwright.merge.structured import apply_config, track_update
+from trainwright.server import refusals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,10 +36,7 @@ def check_manager(manager: str) -> None:
         error = FieldError(Reason.INVALID, "fieldManager", manager, detail)
     else:
         return
-    raise Invalid(
-        f'PatchOptions.meta.k8s.io "" is invalid: {error}',
-        details={"group": "meta.k8s.io", "kind": "PatchOptions", "causes": [error.to_cause()]},
-    )
+    raise refusals.invalid_options("PatchOptions", [error])
 
 
 def managers_of(obj: Object | None) -> list[dict[str, Any]]:

@@ -10,7 +10,6 @@ from trainwright.base.errors import (
     Invalid,
     Reason,
     RequestTooLarge,
-    UnsupportedMediaType,
 )
 from trainwright.base.objects import dig
 from trainwright.machinery.api import PatchType
@@ -18,6 +17,7 @@ from trainwright.merge.json_patch import PatchError, apply_json_patch
 from trainwright.merge.merge_patch import apply_merge_patch
 from trainwright.merge.strategic import apply_strategic_patch
 from trainwright.server import refusals
+from trainwright.server.negotiation import unknown_format
 
 if TYPE_CHECKING:
     from trainwright.base.objects import Json, Object
@@ -30,19 +30,11 @@ def check_patch(writing: Writing, type: PatchType) -> None:
     Raises:
         UnsupportedMediaType: strategic merge patch of a kind from a CRD. Invalid: force.
     """
-    if type is PatchType.STRATEGIC and writing.served.custom:
-        accepted = ", ".join(t for t in PatchType if t is not PatchType.STRATEGIC)
-        raise UnsupportedMediaType(
-            "the body of the request was in an unknown format - accepted media types include: "
-            + accepted
-        )
+    if type not in writing.served.patch_types:
+        raise unknown_format(writing.served.patch_types)
     if writing.options.force and type is not PatchType.APPLY:
-        error = FieldError(
-            Reason.FORBIDDEN, "force", detail="may not be specified for non-apply patch"
-        )
-        raise Invalid(
-            f'PatchOptions.meta.k8s.io "" is invalid: {error}',
-            details={"group": "meta.k8s.io", "kind": "PatchOptions", "causes": [error.to_cause()]},
+        raise refusals.forbidden_option(
+            "PatchOptions", "force", "may not be specified for non-apply patch"
         )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from trainwright.base.errors import BadRequest, FieldError, Reason
 from trainwright.base.objects import Object, ObjectView, dig, name_of
 from trainwright.base.times import parse_time
-from trainwright.server.http_errors import refuse_options
+from trainwright.server import refusals
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -102,7 +102,7 @@ def _check_ranges(
         detail = "stdout and stderr are kept as one log"
         errors.append(FieldError(Reason.FORBIDDEN, "stream", detail=detail))
     if errors:
-        raise refuse_options("PodLogOptions", errors)
+        raise refusals.invalid_options("PodLogOptions", errors)
 
 
 def _parse_since(text: str) -> datetime:

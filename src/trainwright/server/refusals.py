@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 from trainwright.base.errors import (
     AlreadyExists,
     Conflict,
+    FieldError,
     Forbidden,
     Invalid,
     NotFound,
+    Reason,
     render_errors,
 )
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trainwright.api.kinds import Kind
-    from trainwright.base.errors import ApiError, FieldError
+    from trainwright.base.errors import ApiError
 
 
 def _details(kind: Kind, name: str) -> dict[str, Any]:
@@ -76,6 +78,23 @@ def invalid(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiError:
     details["causes"] = [error.to_cause() for error in errors]
     text = f'{kind.qualified_kind} "{name}" is invalid: {render_errors(errors)}'
     return Invalid(text, details=details)
+
+
+def invalid_options(
+    options_kind: str, errors: Sequence[FieldError], group: str = "meta.k8s.io"
+) -> ApiError:
+    """422 for query options such as `dryRun=Some`."""
+    causes = [error.to_cause() for error in errors]
+    return Invalid(
+        f'{options_kind}.{group} "" is invalid: {render_errors(errors)}',
+        details={"group": group, "kind": options_kind, "causes": causes},
+    )
+
+
+def forbidden_option(options_kind: str, path: str, detail: str) -> ApiError:
+    """422 for an option that does not go with the others."""
+    error = FieldError(Reason.FORBIDDEN, path, detail=detail)
+    return invalid_options(options_kind, [error])
 
 
 def denied(webhook_name: str, errors: Sequence[FieldError]) -> ApiError:

@@ -23,7 +23,6 @@ from trainwright.server.listing import (
     list_page,
     parse_revision,
     parse_selection,
-    refuse_options,
     too_large,
 )
 from trainwright.server.requests import (
@@ -264,13 +263,15 @@ def _check_watch_options(options: WatchOptions) -> None:
     match = options.resource_version_match
     if options.send_initial_events is None:
         if match:
-            raise refuse_options(
+            raise refusals.forbidden_option(
+                "ListOptions",
                 "resourceVersionMatch",
                 "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
             )
         return
     if match != "NotOlderThan":
-        raise refuse_options(
+        raise refusals.forbidden_option(
+            "ListOptions",
             "resourceVersionMatch",
             "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
         )

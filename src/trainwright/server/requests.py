@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from trainwright.machinery.api import PatchType
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -110,3 +112,8 @@ class ServedKind:
     """`additionalPrinterColumns` of the CRD version."""
     storage: Kind | None = None
     """The kind under which objects are kept when that is another one (versions, event views)."""
+
+    @property
+    def patch_types(self) -> Sequence[PatchType]:
+        """What it can be patched with: a CRD says nothing of how its lists are merged."""
+        return [t for t in PatchType if not (self.custom and t is PatchType.STRATEGIC)]
