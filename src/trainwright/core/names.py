@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+from trainwright.base.errors import FieldError, Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _LABEL_1123 = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+"""A DNS-1123 subdomain, as a part of a pattern."""
+_SUBDOMAIN = re.compile(SUBDOMAIN)
 _QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _ENV_NAME = re.compile(r"[ -<>-~]+")
 _PORT_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
@@ -19,6 +27,7 @@ MAX_GENERATED_BASE = 58
 """generateName is cut to this length before the random characters follow."""
 MAX_LABEL = 63
 MAX_SUBDOMAIN = 253
+MAX_MANAGED_BY = 63
 
 
 def find_label_fault(text: str) -> str | None:
@@ -100,6 +109,19 @@ def find_env_name_fault(text: str) -> str | None:
     if not _ENV_NAME.fullmatch(text):
         return "must consist of printable ASCII characters other than '='"
     return None
+
+
+def find_managed_by_errors(value: str | None, path: str) -> Iterator[FieldError]:
+    """What is wrong with a `managedBy`: a path with a domain before it."""
+    if value is None:
+        return
+    domain, _, rest = value.partition("/")
+    if not rest or find_subdomain_fault(domain):
+        detail = "must be a domain-prefixed path (such as acme.io/foo)"
+        yield FieldError(Reason.INVALID, path, value, detail)
+    if len(value) > MAX_MANAGED_BY:
+        detail = f"may not be more than {MAX_MANAGED_BY} characters"
+        yield FieldError(Reason.TOO_LONG, path, value, detail)
 
 
 def find_port_name_fault(text: str) -> str | None:

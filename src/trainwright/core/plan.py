@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from trainwright.base.objects import name_of, namespace_of, uid_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trainwright.api.kinds import Kind
-    from trainwright.base.objects import Object
+    from trainwright.base.objects import Object, ObjectView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,9 @@ class Create:
     may_exist: bool = False
 
 
+Propagation = Literal["Background", "Foreground", "Orphan"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
     """DELETE with a uid precondition; the object being gone already is success."""
@@ -39,7 +44,7 @@ class Delete:
     namespace: str
     name: str
     uid: str
-    propagation: Literal["Background", "Foreground", "Orphan"] = "Background"
+    propagation: Propagation = "Background"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +84,17 @@ class Plan:
     requeue_after_s: float | None = None
     error: str = ""
     """Why the pass could not do its work; the key is retried with back-off."""
+
+
+def build_delete(kind: Kind, obj: ObjectView, propagation: Propagation = "Background") -> Delete:
+    """Delete this very object, not another one that has its name by then."""
+    return Delete(
+        kind=kind,
+        namespace=namespace_of(obj),
+        name=name_of(obj),
+        uid=uid_of(obj),
+        propagation=propagation,
+    )
 
 
 def build_status_patch(kind: Kind, before: Object, status: Mapping[str, Any]) -> Patch | None:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from trainwright.api.kinds import JOB
+from trainwright.api.kinds import JOB, POD
 from trainwright.base.objects import (
     dig,
     find_condition,
     is_condition_true,
     is_deleting,
     name_of,
-    namespace_of,
-    uid_of,
 )
 from trainwright.base.times import render_time, seconds_between
 from trainwright.core.job.accounting import build_release, count_pods, plan_orphans
@@ -35,14 +33,13 @@ from trainwright.core.job.observed import (
     split_pods,
 )
 from trainwright.core.job.scaling import (
-    build_delete,
     find_excess,
     plan_creates,
     plan_stop,
     render_created,
     render_deleted,
 )
-from trainwright.core.plan import Delete, Event, Plan, build_status_patch
+from trainwright.core.plan import Event, Plan, build_delete, build_status_patch
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -124,7 +121,7 @@ def _plan_finished(observed: ObservedJob, now: datetime) -> Plan:
     classes = split_pods(job, observed.pods)
     actions: list[Action] = [
         *plan_orphans(observed.pods),
-        *(build_delete(pod) for pod in classes.active),
+        *(build_delete(POD, pod) for pod in classes.active),
     ]
     ttl_s = dig(job, "spec", "ttlSecondsAfterFinished")
     if ttl_s is None:
@@ -133,15 +130,7 @@ def _plan_finished(observed: ObservedJob, now: datetime) -> Plan:
     left_s = ttl_s - seconds_between((ended or {})["lastTransitionTime"], now)
     if left_s > 0:
         return Plan(actions=tuple(actions), requeue_after_s=left_s)
-    actions.append(
-        Delete(
-            kind=JOB,
-            namespace=namespace_of(job),
-            name=name_of(job),
-            uid=uid_of(job),
-            propagation="Foreground",
-        )
-    )
+    actions.append(build_delete(JOB, job, "Foreground"))
     return Plan(actions=tuple(actions))
 
 
@@ -150,7 +139,7 @@ def _plan_ending(verdict: Verdict, classes: PodClasses) -> tuple[list[Object], l
     stopped = list(classes.active)
     if verdict.type == SUCCESS_CRITERIA_MET:
         return stopped, plan_stop(stopped)
-    return stopped, [build_delete(pod) for pod in stopped]
+    return stopped, [build_delete(POD, pod) for pod in stopped]
 
 
 def _build_status(

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 MAX_PARALLELISM = 100_000
 MAX_RULES = 20
-MAX_MANAGED_BY = 63
 RESTART_POLICIES = ("OnFailure", "Never")
 _COUNTS = (
     "parallelism",
@@ -53,7 +52,7 @@ def find_spec_errors(job: ObjectView) -> list[FieldError]:
         *_find_index_errors(job, spec),
         *_find_failure_policy_errors(spec),
         *_find_success_policy_errors(spec),
-        *_find_managed_by_errors(spec),
+        *forms.find_managed_by_errors(spec.get("managedBy"), "spec.managedBy"),
     ]
 
 
@@ -192,16 +191,3 @@ def _find_success_policy_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]
         if count is not None and not 0 < count <= most:
             detail = f"must be above 0 and at most {most}"
             yield FieldError(Reason.INVALID, f"{path}[{i}].succeededCount", count, detail)
-
-
-def _find_managed_by_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    value = spec.get("managedBy")
-    if value is None:
-        return
-    domain, _, rest = value.partition("/")
-    if not rest or forms.find_subdomain_fault(domain):
-        detail = "must be a domain-prefixed path (such as acme.io/foo)"
-        yield FieldError(Reason.INVALID, "spec.managedBy", value, detail)
-    if len(value) > MAX_MANAGED_BY:
-        detail = f"may not be more than {MAX_MANAGED_BY} characters"
-        yield FieldError(Reason.TOO_LONG, "spec.managedBy", value, detail)

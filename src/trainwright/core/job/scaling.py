@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trainwright.api.kinds import POD
-from trainwright.base.objects import dig, name_of, namespace_of, uid_of
+from trainwright.base.objects import dig, name_of, uid_of
 from trainwright.core.job.accounting import build_release
 from trainwright.core.job.backoff import find_delay_s
 from trainwright.core.job.observed import (
@@ -23,7 +23,7 @@ from trainwright.core.job.pods import (
     build_pod_prefix,
 )
 from trainwright.core.job.policies import IGNORE, find_failure_match
-from trainwright.core.plan import Create, Delete, Event
+from trainwright.core.plan import Create, Event, build_delete
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -80,13 +80,8 @@ def plan_stop(pods: Iterable[Object]) -> list[Action]:
     for pod in pods:
         if is_tracked(pod):
             actions.append(build_release(pod))
-        actions.append(build_delete(pod))
+        actions.append(build_delete(POD, pod))
     return actions
-
-
-def build_delete(pod: ObjectView) -> Delete:
-    """Delete the pod, with its grace period."""
-    return Delete(kind=POD, namespace=namespace_of(pod), name=name_of(pod), uid=uid_of(pod))
 
 
 def plan_creates(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trainwright.api.kinds import JOB, JOBSET, PERSISTENT_VOLUME_CLAIM, SERVICE
-from trainwright.base.objects import dig, is_deleting, name_of, namespace_of, uid_of
+from trainwright.base.objects import dig, is_deleting, name_of
 from trainwright.base.times import seconds_between
 from trainwright.core.jobset import children, names
 from trainwright.core.jobset.failure import apply_failure_policy
@@ -27,7 +27,7 @@ from trainwright.core.jobset.suspension import (
     plan_resume,
     plan_suspend,
 )
-from trainwright.core.plan import Action, Create, Delete, Event, Plan
+from trainwright.core.plan import Action, Create, Delete, Event, Plan, build_delete
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -88,30 +88,12 @@ def _plan_ended(jobset: Object, buckets: Buckets, draft: StatusDraft, age_s: flo
         return Plan(
             actions=tuple(actions), status=draft.build_patch(), requeue_after_s=ttl_s - age_s
         )
-    actions.append(
-        Delete(
-            kind=JOBSET,
-            namespace=namespace_of(jobset),
-            name=name_of(jobset),
-            uid=uid_of(jobset),
-            propagation="Foreground",
-        )
-    )
+    actions.append(build_delete(JOBSET, jobset, "Foreground"))
     return Plan(actions=tuple(actions))
 
 
 def _delete(jobs: Iterable[Object]) -> list[Delete]:
-    return [
-        Delete(
-            kind=JOB,
-            namespace=namespace_of(job),
-            name=name_of(job),
-            uid=uid_of(job),
-            propagation="Foreground",
-        )
-        for job in jobs
-        if not is_deleting(job)
-    ]
+    return [build_delete(JOB, job, "Foreground") for job in jobs if not is_deleting(job)]
 
 
 def _are_all_ready(jobset: Object, status: Mapping[str, Any]) -> bool:

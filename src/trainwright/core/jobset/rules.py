@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from trainwright.base.objects import ObjectView
 
 MAX_INT32 = 2**31 - 1
-MAX_MANAGED_BY = 63
 SAMPLE_SUFFIX = "abcde"
 """Stands for what a server appends to `generateName`, and a Job to the names of its pods."""
 JOB_FAILURE_REASONS = (
@@ -42,7 +41,7 @@ def find_create_errors(jobset: ObjectView) -> list[FieldError]:
     return [
         *_find_gate_errors(jobset),
         *_find_network_errors(jobset),
-        *find_managed_by_errors(dig(jobset, "spec", "managedBy"), "spec.managedBy"),
+        *forms.find_managed_by_errors(dig(jobset, "spec", "managedBy"), "spec.managedBy"),
         *_find_replicated_job_errors(jobset),
         *_find_depends_on_errors(jobset),
         *_find_target_errors(jobset),
@@ -50,19 +49,6 @@ def find_create_errors(jobset: ObjectView) -> list[FieldError]:
         *_find_coordinator_errors(jobset),
         *_find_claim_errors(jobset),
     ]
-
-
-def find_managed_by_errors(value: str | None, path: str) -> Iterator[FieldError]:
-    """`managedBy` is a path with a domain before it."""
-    if value is None:
-        return
-    domain, slash, rest = value.partition("/")
-    if not slash or not rest or forms.find_subdomain_fault(domain):
-        detail = "must be a domain-prefixed path (such as acme.io/foo)"
-        yield FieldError(Reason.INVALID, path, value, detail)
-    if len(value) > MAX_MANAGED_BY:
-        detail = f"may not be more than {MAX_MANAGED_BY} characters"
-        yield FieldError(Reason.TOO_LONG, path, value, detail)
 
 
 def _find_gate_errors(jobset: ObjectView) -> Iterator[FieldError]:

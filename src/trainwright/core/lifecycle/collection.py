@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from trainwright.api.wellknown import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from trainwright.base.objects import (
@@ -18,7 +18,7 @@ from trainwright.base.objects import (
     resource_version_of,
     uid_of,
 )
-from trainwright.core.plan import Delete, Patch, Plan
+from trainwright.core.plan import Patch, Plan, Propagation, build_delete
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,14 +69,7 @@ def plan_collection(observed: ObservedObject) -> Plan:
         return Plan()
     waited_for = OwnerState.WAITING in observed.owners
     propagation = _find_propagation(obj, waited_for and bool(observed.dependents))
-    delete = Delete(
-        kind=observed.kind,
-        namespace=namespace_of(obj),
-        name=name_of(obj),
-        uid=uid_of(obj),
-        propagation=propagation,
-    )
-    return Plan(actions=(delete,))
+    return Plan(actions=(build_delete(observed.kind, obj, propagation),))
 
 
 def finalizers_of(obj: ObjectView) -> Sequence[str]:
@@ -136,9 +129,7 @@ def _plan_detached(observed: ObservedObject) -> Plan:
     return Plan(actions=(_drop_references(observed.kind, observed.obj, stale),))
 
 
-def _find_propagation(
-    obj: ObjectView, foreground: bool
-) -> Literal["Background", "Foreground", "Orphan"]:
+def _find_propagation(obj: ObjectView, foreground: bool) -> Propagation:
     if ORPHAN_FINALIZER in finalizers_of(obj):
         return "Orphan"
     if foreground or FOREGROUND_FINALIZER in finalizers_of(obj):

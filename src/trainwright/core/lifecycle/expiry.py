@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trainwright.api.kinds import EVENT
-from trainwright.base.objects import dig, is_deleting, name_of, namespace_of, uid_of
+from trainwright.base.objects import dig, is_deleting
 from trainwright.base.times import seconds_between
-from trainwright.core.plan import Delete, Plan
+from trainwright.core.plan import Plan, build_delete
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -25,10 +25,7 @@ def plan_event_expiry(event: Object, now: datetime, ttl_s: float = EVENT_TTL_S) 
     left_s = ttl_s - seconds_between(find_last_seen(event), now)
     if left_s > 0:
         return Plan(requeue_after_s=left_s)
-    delete = Delete(
-        kind=EVENT, namespace=namespace_of(event), name=name_of(event), uid=uid_of(event)
-    )
-    return Plan(actions=(delete,))
+    return Plan(actions=(build_delete(EVENT, event),))
 
 
 def find_last_seen(event: ObjectView) -> str:

@@ -11,11 +11,9 @@ from trainwright.base.objects import (
     dig,
     is_deleting,
     name_of,
-    namespace_of,
     resource_version_of,
-    uid_of,
 )
-from trainwright.core.plan import Create, Delete, Patch, Plan
+from trainwright.core.plan import Create, Patch, Plan, build_delete
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,8 +48,8 @@ def plan_namespace(observed: ObservedNamespace, root_ca: str) -> Plan:
         return _plan_filling(observed, root_ca)
     pods = [obj for kind, obj in observed.content if kind == POD]
     if pods:
-        return Plan(actions=tuple(_delete(POD, pod) for pod in pods if not is_deleting(pod)))
-    rest = [_delete(kind, obj) for kind, obj in observed.content if not is_deleting(obj)]
+        return Plan(actions=tuple(build_delete(POD, pod) for pod in pods if not is_deleting(pod)))
+    rest = [build_delete(kind, obj) for kind, obj in observed.content if not is_deleting(obj)]
     if observed.content:
         return Plan(actions=tuple(rest))
     finalizers: list[str] = dig(observed.namespace, "spec", "finalizers", default=[])
@@ -88,7 +86,3 @@ def _plan_filling(observed: ObservedNamespace, root_ca: str) -> Plan:
         }
         creates.append(Create(kind=CONFIG_MAP, obj=config_map, may_exist=True))
     return Plan(actions=tuple(creates))
-
-
-def _delete(kind: Kind, obj: Object) -> Delete:
-    return Delete(kind=kind, namespace=namespace_of(obj), name=name_of(obj), uid=uid_of(obj))

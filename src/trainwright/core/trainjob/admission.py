@@ -25,7 +25,7 @@ from trainwright.base.times import render_time
 from trainwright.core.admission import Admission, Request, Verdict
 from trainwright.core.conversion.runtime import convert_runtime
 from trainwright.core.conversion.trainjob import convert_trainjob, find_conversion_errors
-from trainwright.core.names import find_env_name_fault
+from trainwright.core.names import SUBDOMAIN, find_env_name_fault
 from trainwright.core.plugins import find_unsupported_policies
 from trainwright.core.trainjob.build import (
     build_job,
@@ -54,8 +54,7 @@ POLICY_URL = (
 PLACE = "process"
 """The value of the annotation that says where pods run; `container` will be the other one."""
 
-_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_MANAGER = re.compile(rf"{_SUBDOMAIN}/[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
+_MANAGER = re.compile(rf"{SUBDOMAIN}/[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 
 
 def build_trainer_admission() -> Mapping[Kind, Admission]:

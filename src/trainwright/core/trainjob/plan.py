@@ -30,7 +30,15 @@ from trainwright.base.objects import (
 )
 from trainwright.base.times import parse_time
 from trainwright.core.findings import Finding
-from trainwright.core.plan import Action, Apply, Delete, Event, Patch, Plan, build_status_patch
+from trainwright.core.plan import (
+    Action,
+    Apply,
+    Event,
+    Patch,
+    Plan,
+    build_delete,
+    build_status_patch,
+)
 from trainwright.core.plugins import find_unsupported_policies
 from trainwright.core.trainjob import names
 from trainwright.core.trainjob.build import build_job, build_objects
@@ -274,13 +282,7 @@ def _plan_finished(observed: Observed, after: Object, jobset: Object | None, now
         actions = _plan_delete(jobset)
     left_s = _find_left_to_live_s(observed, after, now)
     if left_s is not None and left_s <= 0:
-        gone = Delete(
-            kind=TRAINJOB,
-            namespace=namespace_of(trainjob),
-            name=name_of(trainjob),
-            uid=uid_of(trainjob),
-        )
-        return Plan(actions=(gone,))
+        return Plan(actions=(build_delete(TRAINJOB, trainjob),))
     return Plan(actions=actions, status=_status(trainjob, after["status"]), requeue_after_s=left_s)
 
 
@@ -318,11 +320,7 @@ def _plan_deadline(trainjob: Object, jobset: Object | None, status: Object, now:
 def _plan_delete(jobset: Object | None) -> tuple[Action, ...]:
     if jobset is None or is_deleting(jobset):
         return ()
-    return (
-        Delete(
-            kind=JOBSET, namespace=namespace_of(jobset), name=name_of(jobset), uid=uid_of(jobset)
-        ),
-    )
+    return (build_delete(JOBSET, jobset),)
 
 
 def _plan_unknown_runtime(view: TrainJob, status: Object, now: datetime) -> Plan:
