@@ -163,12 +163,16 @@ class TestPlane:
 
     def kill_pods(self) -> None:
         """`kill -9` of every process of Pods, keepers too."""
-        for pid in self.pod_processes():
-            with suppress(ProcessLookupError):  # gone with its keeper
-                os.kill(pid, signal.SIGKILL)
+        _kill_all(self.pod_processes())
 
     def up(self, *arguments: str) -> None:
         self.cli("up", "--detach", *arguments)
+
+
+def _kill_all(pids: Sequence[int]) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):  # gone with its keeper
+            os.kill(pid, signal.SIGKILL)
 
 
 def _mind_ctrl_c() -> None:
@@ -187,8 +191,10 @@ def make_plane(folder: Path, *arguments: str, up: bool = True) -> Iterator[TestP
             plane.up(*arguments)
         yield plane
     finally:
-        plane.cli("down", code=None)
-        plane.kill_pods()
+        try:
+            plane.cli("down", code=None)
+        finally:
+            _kill_all(plane.processes())
 
 
 def make_runtime(name: str, **spec: Any) -> dict[str, Any]:
