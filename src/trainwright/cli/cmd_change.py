@@ -9,8 +9,6 @@ import typer
 from trainwright.cli.exits import Exit, run_command
 from trainwright.cli.options import JobName, Kubeconfig, Namespace, Timeout
 
-MANAGER = "trainwright-cli"
-
 
 def stop(name: JobName, namespace: Namespace = "", kubeconfig: Kubeconfig = None) -> None:
     """Suspend a job: its Pods end, the job stays and `resume` starts it again."""
@@ -27,6 +25,7 @@ def _set_suspend(name: str, namespace: str, kubeconfig: Kubeconfig, *, suspend: 
         from trainwright.api.kinds import TRAINJOB
         from trainwright.cli.connection import connect
         from trainwright.cli.jobs import read_job
+        from trainwright.cli.submit import MANAGER
         from trainwright.machinery.api import PatchType
 
         async with connect(kubeconfig) as api:

@@ -14,7 +14,7 @@ from trainwright.api.wellknown import FRAMEWORK_LABEL, WORKING_DIR_ANNOTATION
 from trainwright.base.errors import NotFound
 from trainwright.base.objects import Object, annotations_of, dig, labels_of, name_of, namespace_of
 from trainwright.cli.build import JobOptions, UsageError, build_trainjob
-from trainwright.machinery.api import PatchType
+from trainwright.machinery.apply import apply_object
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,15 +146,7 @@ async def send(api: HttpApi, before: Sequence[Object], job: Object) -> Object:
         kind = find_kind(obj["apiVersion"], obj["kind"])
         if kind is None:
             raise UsageError(f"{obj['apiVersion']} {obj['kind']}: a kind that we do not know")
-        await api.patch(
-            kind,
-            namespace_of(obj),
-            name_of(obj),
-            obj,
-            type=PatchType.APPLY,
-            field_manager=MANAGER,
-            force=True,
-        )
+        await apply_object(api, kind, obj, MANAGER)
     await _require_runtime(api, job)
     return await api.create(TRAINJOB, job, field_manager=MANAGER)
 

@@ -16,6 +16,7 @@ from trainwright.base.errors import AlreadyExists, ApiError, Conflict, NotFound,
 from trainwright.base.objects import Object, name_of, namespace_of
 from trainwright.core.plan import Action, Apply, Create, Delete, Patch, Plan
 from trainwright.machinery.api import DeleteOptions, PatchType, WatchType
+from trainwright.machinery.apply import apply_object
 from trainwright.machinery.workqueue import Key, WorkQueue
 
 if TYPE_CHECKING:
@@ -100,15 +101,7 @@ async def carry_out(action: Action, api: Api, manager: str) -> Object:
             obj = dict(wanted)
             if action.uid is not None:
                 obj["metadata"] = {**obj["metadata"], "uid": action.uid}
-            return await api.patch(
-                kind,
-                namespace_of(obj),
-                name_of(obj),
-                obj,
-                type=PatchType.APPLY,
-                field_manager=action.manager,
-                force=True,
-            )
+            return await apply_object(api, kind, obj, action.manager)
         case Create(kind=kind, obj=wanted):
             try:
                 return await api.create(kind, dict(wanted), field_manager=manager)

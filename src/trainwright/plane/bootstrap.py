@@ -8,11 +8,11 @@ from trainwright import __version__
 from trainwright.api.kinds import CONFIG_MAP, NAMESPACE, find_kind
 from trainwright.api.wellknown import SYSTEM_NAMESPACE
 from trainwright.base.errors import AlreadyExists
-from trainwright.base.objects import Object, name_of, namespace_of
 from trainwright.core.runtimes import load_shipped_runtimes
-from trainwright.machinery.api import PatchType
+from trainwright.machinery.apply import apply_object
 
 if TYPE_CHECKING:
+    from trainwright.base.objects import Object
     from trainwright.machinery.api import Api
 
 MANAGER = "trainwright"
@@ -33,15 +33,7 @@ async def ensure_first_objects(api: Api) -> None:
         kind = find_kind(obj["apiVersion"], obj["kind"])
         if kind is None:
             raise AssertionError(f"a shipped object of an unknown kind: {obj['kind']}")
-        await api.patch(
-            kind,
-            namespace_of(obj),
-            name_of(obj),
-            obj,
-            type=PatchType.APPLY,
-            field_manager=MANAGER,
-            force=True,
-        )
+        await apply_object(api, kind, obj, MANAGER)
 
 
 def _build_public_config() -> Object:

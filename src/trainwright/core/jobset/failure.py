@@ -6,10 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trainwright.api.conditions import FAILURE_POLICY_REASON_PREFIX
+from trainwright.api.conditions import FAILURE_POLICY_REASON_PREFIX, JOBSET_RESTARTING
 from trainwright.base.objects import dig, find_condition, name_of
 from trainwright.core.jobset.observed import replicated_job_of
-from trainwright.core.jobset.status import RESTARTING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,7 +80,7 @@ def _restart(draft: StatusDraft, decision: Decision, first: str) -> None:
     attempt = draft.status["restarts"]
     rule = decision.rule
     draft.set_condition(
-        RESTARTING,
+        JOBSET_RESTARTING,
         True,
         "DefaultFailurePolicy" if rule is None else FAILURE_POLICY_REASON_PREFIX + rule,
         f"restarting jobset, attempt {attempt} (first failed job: {first})",

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trainwright.api.conditions import (
+    JOBSET_RESTARTING,
+    JOBSET_STARTUP_COMPLETED,
+    JOBSET_STARTUP_IN_PROGRESS,
+)
 from trainwright.api.kinds import JOB, JOBSET, PERSISTENT_VOLUME_CLAIM, SERVICE
 from trainwright.base.objects import dig, is_deleting, name_of
 from trainwright.base.times import seconds_between
@@ -12,9 +17,6 @@ from trainwright.core.jobset.failure import apply_failure_policy
 from trainwright.core.jobset.observed import is_managed_here, split_jobs
 from trainwright.core.jobset.startup import are_dependencies_met, is_in_order, is_started
 from trainwright.core.jobset.status import (
-    RESTARTING,
-    STARTUP_COMPLETED,
-    STARTUP_IN_PROGRESS,
     StatusDraft,
     find_terminal_time,
     reduce_replicated_jobs,
@@ -56,7 +58,7 @@ def plan_jobset(observed: ObservedJobSet, now: datetime) -> Plan:
     actions: list[Action] = [*_delete(buckets.previous)]
     suspended = bool(dig(jobset, "spec", "suspend", default=False))
     if not suspended and _are_all_ready(jobset, draft.status):
-        draft.set_condition(RESTARTING, False, "JobsReady", "all jobs are ready")
+        draft.set_condition(JOBSET_RESTARTING, False, "JobsReady", "all jobs are ready")
     warnings: tuple[Event, ...] = ()
     if buckets.failed:
         apply_failure_policy(jobset, buckets.failed, draft)
@@ -139,12 +141,14 @@ def _plan_jobs(
                 job = children.build_job(jobset, replicated_job, index)
                 creates.append(Create(kind=JOB, obj=job, may_exist=True))
         if in_order:
-            draft.set_condition(STARTUP_IN_PROGRESS, True, IN_PROGRESS_REASON, IN_PROGRESS_MESSAGE)
+            draft.set_condition(
+                JOBSET_STARTUP_IN_PROGRESS, True, IN_PROGRESS_REASON, IN_PROGRESS_MESSAGE
+            )
             return creates, tuple(warnings)
     if in_order:
         reason = "InOrderStartupPolicyCompleted"
         message = "in order startup policy has completed"
-        draft.set_condition(STARTUP_COMPLETED, True, reason, message)
+        draft.set_condition(JOBSET_STARTUP_COMPLETED, True, reason, message)
     return creates, tuple(warnings)
 
 

@@ -5,6 +5,13 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, Literal
 
+from trainwright.api.conditions import (
+    JOBSET_COMPLETED,
+    JOBSET_FAILED,
+    JOBSET_RESTARTING,
+    JOBSET_STARTUP_COMPLETED,
+    JOBSET_STARTUP_IN_PROGRESS,
+)
 from trainwright.api.kinds import JOBSET
 from trainwright.base.objects import dig, name_of
 from trainwright.base.times import render_time
@@ -19,14 +26,10 @@ if TYPE_CHECKING:
     from trainwright.base.objects import Object, ObjectView
     from trainwright.core.jobset.observed import Buckets
 
-COMPLETED = "Completed"
-FAILED = "Failed"
-SUSPENDED = "Suspended"
-RESTARTING = "RestartingJobSet"
-STARTUP_IN_PROGRESS = "StartupPolicyInProgress"
-STARTUP_COMPLETED = "StartupPolicyCompleted"
-
-_OPPOSITE = {STARTUP_IN_PROGRESS: STARTUP_COMPLETED, STARTUP_COMPLETED: STARTUP_IN_PROGRESS}
+_OPPOSITE = {
+    JOBSET_STARTUP_IN_PROGRESS: JOBSET_STARTUP_COMPLETED,
+    JOBSET_STARTUP_COMPLETED: JOBSET_STARTUP_IN_PROGRESS,
+}
 
 
 class StatusDraft:
@@ -64,7 +67,7 @@ class StatusDraft:
             conditions[at] = condition
         self._flip_opposite(conditions, kind, value)
         self.status["conditions"] = conditions
-        warns = value and kind in (FAILED, RESTARTING)
+        warns = value and kind in (JOBSET_FAILED, JOBSET_RESTARTING)
         self.add_event("Warning" if warns else "Normal", reason, message)
 
     @staticmethod
@@ -80,15 +83,17 @@ class StatusDraft:
 
     def complete(self) -> None:
         """Terminal success."""
-        self.set_condition(COMPLETED, True, "AllJobsCompleted", "jobset completed successfully")
-        self.set_condition(RESTARTING, False, "JobSetCompleted", "jobset completed")
-        self.status["terminalState"] = COMPLETED
+        self.set_condition(
+            JOBSET_COMPLETED, True, "AllJobsCompleted", "jobset completed successfully"
+        )
+        self.set_condition(JOBSET_RESTARTING, False, "JobSetCompleted", "jobset completed")
+        self.status["terminalState"] = JOBSET_COMPLETED
 
     def fail(self, reason: str, message: str) -> None:
         """Terminal failure."""
-        self.set_condition(FAILED, True, reason, message)
-        self.set_condition(RESTARTING, False, "JobSetFailed", "jobset failed")
-        self.status["terminalState"] = FAILED
+        self.set_condition(JOBSET_FAILED, True, reason, message)
+        self.set_condition(JOBSET_RESTARTING, False, "JobSetFailed", "jobset failed")
+        self.status["terminalState"] = JOBSET_FAILED
 
     def build_patch(self) -> Patch | None:
         """The status write, if anything changed."""
@@ -139,7 +144,7 @@ def rows_by_name(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 def find_terminal_time(jobset: ObjectView) -> str | None:
     """When the JobSet ended, or None while it has not."""
     for condition in dig(jobset, "status", "conditions", default=()):
-        if condition["type"] in (COMPLETED, FAILED) and condition["status"] == "True":
+        if condition["type"] in (JOBSET_COMPLETED, JOBSET_FAILED) and condition["status"] == "True":
             return str(condition["lastTransitionTime"])
     return None
 

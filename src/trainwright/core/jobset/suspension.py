@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from trainwright.api.conditions import (
+    JOBSET_RESTARTING,
+    JOBSET_STARTUP_IN_PROGRESS,
+    JOBSET_SUSPENDED,
+)
 from trainwright.api.kinds import JOB
 from trainwright.base.objects import dig, name_of, namespace_of, resource_version_of
 from trainwright.core.jobset.names import replicated_jobs_of
 from trainwright.core.jobset.observed import replicated_job_of
 from trainwright.core.jobset.startup import are_dependencies_met, is_in_order, is_started
-from trainwright.core.jobset.status import RESTARTING, STARTUP_IN_PROGRESS, SUSPENDED, rows_by_name
+from trainwright.core.jobset.status import rows_by_name
 from trainwright.core.plan import Patch
 
 if TYPE_CHECKING:
@@ -24,8 +29,8 @@ IN_PROGRESS_MESSAGE = "in order startup policy is in progress"
 
 def plan_suspend(active: Sequence[Object], draft: StatusDraft) -> list[Patch]:
     """Suspend every active Job; the Job controller stops the pods."""
-    draft.set_condition(SUSPENDED, True, "SuspendedJobs", "jobset is suspended")
-    draft.set_condition(RESTARTING, False, "JobSetSuspended", "jobset is suspended")
+    draft.set_condition(JOBSET_SUSPENDED, True, "SuspendedJobs", "jobset is suspended")
+    draft.set_condition(JOBSET_RESTARTING, False, "JobSetSuspended", "jobset is suspended")
     return [_patch(job, {"spec": {"suspend": True}}) for job in active if not _is_suspended(job)]
 
 
@@ -46,11 +51,13 @@ def plan_resume(jobset: ObjectView, active: Sequence[Object], draft: StatusDraft
         suspended = [job for job in mine if _is_suspended(job)]
         patches += [_resume(job, replicated_job) for job in suspended]
         if is_in_order(jobset) and suspended:
-            draft.set_condition(STARTUP_IN_PROGRESS, True, IN_PROGRESS_REASON, IN_PROGRESS_MESSAGE)
+            draft.set_condition(
+                JOBSET_STARTUP_IN_PROGRESS, True, IN_PROGRESS_REASON, IN_PROGRESS_MESSAGE
+            )
             return patches
         if is_in_order(jobset):
             return patches
-    draft.set_condition(SUSPENDED, False, "ResumeJobs", "jobset is resumed")
+    draft.set_condition(JOBSET_SUSPENDED, False, "ResumeJobs", "jobset is resumed")
     return patches
 
 
