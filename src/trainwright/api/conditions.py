@@ -52,6 +52,14 @@ TRAINJOB_SUSPENDED: Final = "Suspended"
 TRAINJOB_COMPLETE: Final = "Complete"
 TRAINJOB_FAILED: Final = "Failed"
 
+SUSPENDED_REASON: Final = "Suspended"
+SUSPENDED_MESSAGE: Final = "TrainJob is suspended"
+RESUMED_REASON: Final = "Resumed"
+RESUMED_MESSAGE: Final = "TrainJob is resumed"
+DEADLINE_EXCEEDED_REASON: Final = "DeadlineExceeded"
+DEADLINE_EXCEEDED_MESSAGE: Final = "TrainJob exceeded its active deadline"
+RUNTIME_NOT_SUPPORTED_REASON: Final = "TrainingRuntimeNotSupported"
+
 JOBSET_COMPLETED: Final = "Completed"
 JOBSET_FAILED: Final = "Failed"
 JOBSET_SUSPENDED: Final = "Suspended"
@@ -90,8 +98,8 @@ def _row(
 _OF_TRAINJOB = tuple(
     _row(TRAINJOB, type_, status, reason, message, _TRAINER)
     for type_, status, reason, message in (
-        (TRAINJOB_SUSPENDED, _TRUE, "Suspended", "TrainJob is suspended"),
-        (TRAINJOB_SUSPENDED, _FALSE, "Resumed", "TrainJob is resumed"),
+        (TRAINJOB_SUSPENDED, _TRUE, SUSPENDED_REASON, SUSPENDED_MESSAGE),
+        (TRAINJOB_SUSPENDED, _FALSE, RESUMED_REASON, RESUMED_MESSAGE),
         (TRAINJOB_COMPLETE, _TRUE, "AllJobsCompleted", "jobset completed successfully"),
         (
             TRAINJOB_FAILED,
@@ -101,8 +109,8 @@ _OF_TRAINJOB = tuple(
         ),
         (TRAINJOB_FAILED, _TRUE, "ReachedMaxRestarts", ""),
         (TRAINJOB_FAILED, _TRUE, "FailJobSetFailurePolicyAction", ""),
-        (TRAINJOB_FAILED, _TRUE, "DeadlineExceeded", "TrainJob exceeded its active deadline"),
-        (TRAINJOB_FAILED, _TRUE, "TrainingRuntimeNotSupported", ""),
+        (TRAINJOB_FAILED, _TRUE, DEADLINE_EXCEEDED_REASON, DEADLINE_EXCEEDED_MESSAGE),
+        (TRAINJOB_FAILED, _TRUE, RUNTIME_NOT_SUPPORTED_REASON, ""),
     )
 )
 
@@ -176,6 +184,7 @@ CONDITION_REASONS: tuple[ConditionReason, ...] = (
 )  # fmt: skip
 """Every reason of a condition that we write."""
 
+RESOURCES_FAILED_EVENT: Final = "TrainJobResourcesCreationFailed"
 RESOURCES_FAILED_PREFIX: Final = "TrainJob resources reconciliation failed: "
 """Beginning of the note of TrainJobResourcesCreationFailed; the error follows."""
 MAX_NOTED_ERROR_CHARACTERS: Final = 950
@@ -189,7 +198,7 @@ def _event(
 
 
 EVENT_REASONS: tuple[EventReason, ...] = (
-    _event(TRAINJOB, WARNING, "TrainJobResourcesCreationFailed", _TRAINER),
+    _event(TRAINJOB, WARNING, RESOURCES_FAILED_EVENT, _TRAINER),
     *(
         _event(JOBSET, WARNING, reason, _JOBSET)
         for reason in (

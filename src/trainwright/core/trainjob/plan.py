@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from trainwright.api.conditions import MAX_NOTED_ERROR_CHARACTERS
+from trainwright.api.conditions import (
+    DEADLINE_EXCEEDED_MESSAGE,
+    DEADLINE_EXCEEDED_REASON,
+    MAX_NOTED_ERROR_CHARACTERS,
+    RESOURCES_FAILED_EVENT,
+    RESOURCES_FAILED_PREFIX,
+    RUNTIME_NOT_SUPPORTED_REASON,
+    TRAINJOB_COMPLETE,
+    TRAINJOB_FAILED,
+    TRAINJOB_SUSPENDED,
+)
 from trainwright.api.kinds import CONFIG_MAP, JOBSET, TRAINJOB
 from trainwright.api.trainjob import TrainingRuntime, TrainJob, parse_runtime, parse_trainjob
 from trainwright.api.wellknown import TTL_ANNOTATION
@@ -166,7 +176,7 @@ def find_remaining_s(trainjob: Object, now: datetime) -> float | None:
     if not deadline_s or dig(trainjob, "spec", "suspend") or is_finished(trainjob):
         return None
     start = dig(trainjob, "metadata", "creationTimestamp")
-    resumed = find_condition(trainjob, names.SUSPENDED)
+    resumed = find_condition(trainjob, TRAINJOB_SUSPENDED)
     if resumed is not None and resumed.get("status") == "False":
         start = resumed.get("lastTransitionTime")
     if not start:
@@ -277,8 +287,8 @@ def _is_left_over(obj: Object, trainjob: Object) -> bool:
 def _plan_finished(observed: Observed, after: Object, jobset: Object | None, now: datetime) -> Plan:
     trainjob = observed.trainjob
     actions: tuple[Action, ...] = ()
-    failed = find_condition(after, names.FAILED)
-    if failed is not None and failed.get("reason") == names.REASON_DEADLINE_EXCEEDED:
+    failed = find_condition(after, TRAINJOB_FAILED)
+    if failed is not None and failed.get("reason") == DEADLINE_EXCEEDED_REASON:
         actions = _plan_delete(jobset)
     left_s = _find_left_to_live_s(observed, after, now)
     if left_s is not None and left_s <= 0:
@@ -297,7 +307,7 @@ def _find_left_to_live_s(observed: Observed, after: Object, now: datetime) -> fl
     ttl_s = find_ttl_s(observed.trainjob, runtime)
     ends = [
         parse_time(condition["lastTransitionTime"])
-        for kind in (names.COMPLETE, names.FAILED)
+        for kind in (TRAINJOB_COMPLETE, TRAINJOB_FAILED)
         if is_condition_true(after, kind) and (condition := find_condition(after, kind))
     ]
     if ttl_s is None or not ends:
@@ -307,10 +317,10 @@ def _find_left_to_live_s(observed: Observed, after: Object, now: datetime) -> fl
 
 def _plan_deadline(trainjob: Object, jobset: Object | None, status: Object, now: datetime) -> Plan:
     failed = build_condition(
-        names.FAILED,
+        TRAINJOB_FAILED,
         status=True,
-        reason=names.REASON_DEADLINE_EXCEEDED,
-        message=names.MESSAGE_DEADLINE_EXCEEDED,
+        reason=DEADLINE_EXCEEDED_REASON,
+        message=DEADLINE_EXCEEDED_MESSAGE,
         now=now,
     )
     status = with_conditions(status, set_condition(_conditions(status), failed))
@@ -325,9 +335,9 @@ def _plan_delete(jobset: Object | None) -> tuple[Action, ...]:
 
 def _plan_unknown_runtime(view: TrainJob, status: Object, now: datetime) -> Plan:
     failed = build_condition(
-        names.FAILED,
+        TRAINJOB_FAILED,
         status=True,
-        reason=names.REASON_RUNTIME_NOT_SUPPORTED,
+        reason=RUNTIME_NOT_SUPPORTED_REASON,
         message=f"unsupported runtime: {view.runtime_ref.key}",
         now=now,
     )
@@ -353,8 +363,8 @@ def _plan_blocked(trainjob: Object, status: Object | None, finding: Finding, now
     text = str(finding)
     if len(text) > MAX_NOTED_ERROR_CHARACTERS:
         text = text[:MAX_NOTED_ERROR_CHARACTERS] + " ..."
-    note = names.EVENT_RESOURCES_FAILED_NOTE + text
-    event = Event(type="Warning", reason=names.EVENT_RESOURCES_FAILED, note=note)
+    note = RESOURCES_FAILED_PREFIX + text
+    event = Event(type="Warning", reason=RESOURCES_FAILED_EVENT, note=note)
     return Plan(status=_status(trainjob, status), events=(event,), error=str(finding))
 
 

@@ -5,6 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from trainwright.api.conditions import (
+    RESUMED_MESSAGE,
+    RESUMED_REASON,
+    SUSPENDED_MESSAGE,
+    SUSPENDED_REASON,
+    TRAINJOB_COMPLETE,
+    TRAINJOB_FAILED,
+    TRAINJOB_SUSPENDED,
+)
 from trainwright.base.objects import Object, ObjectView, dig, find_condition, is_condition_true
 from trainwright.base.times import render_time
 from trainwright.core.trainjob import names
@@ -21,7 +30,9 @@ Conditions = tuple[Object, ...]
 
 def is_finished(trainjob: ObjectView) -> bool:
     """Whether the TrainJob is Complete or Failed; both are final."""
-    return is_condition_true(trainjob, names.COMPLETE) or is_condition_true(trainjob, names.FAILED)
+    return is_condition_true(trainjob, TRAINJOB_COMPLETE) or is_condition_true(
+        trainjob, TRAINJOB_FAILED
+    )
 
 
 def set_condition(conditions: Conditions, wanted: Object) -> Conditions:
@@ -93,21 +104,21 @@ def _reduce_suspended(trainjob: Object, conditions: Conditions, now: datetime) -
         return set_condition(
             conditions,
             build_condition(
-                names.SUSPENDED,
+                TRAINJOB_SUSPENDED,
                 status=True,
-                reason=names.REASON_SUSPENDED,
-                message=names.MESSAGE_SUSPENDED,
+                reason=SUSPENDED_REASON,
+                message=SUSPENDED_MESSAGE,
                 now=now,
             ),
         )
-    if is_condition_true(trainjob, names.SUSPENDED):
+    if is_condition_true(trainjob, TRAINJOB_SUSPENDED):
         return set_condition(
             conditions,
             build_condition(
-                names.SUSPENDED,
+                TRAINJOB_SUSPENDED,
                 status=False,
-                reason=names.REASON_RESUMED,
-                message=names.MESSAGE_RESUMED,
+                reason=RESUMED_REASON,
+                message=RESUMED_MESSAGE,
                 now=now,
             ),
         )
@@ -152,14 +163,12 @@ def reduce_state(trainjob: Object, jobset: Object | None, pods: Sequence[Object]
     Running means that a process of the job runs; a job whose pods wait for something is Pending,
     with what they wait for. `pods` may be empty where they are not known.
     """
-    for condition_type, name in ((names.FAILED, "Failed"), (names.COMPLETE, "Complete")):
+    for condition_type, name in ((TRAINJOB_FAILED, "Failed"), (TRAINJOB_COMPLETE, "Complete")):
         condition = find_condition(trainjob, condition_type)
         if condition is not None and condition.get("status") == "True":
             return _state(name, condition)
     if dig(trainjob, "spec", "suspend"):
-        return State(
-            name="Suspended", reason=names.REASON_SUSPENDED, message=names.MESSAGE_SUSPENDED
-        )
+        return State(name="Suspended", reason=SUSPENDED_REASON, message=SUSPENDED_MESSAGE)
     for condition in dig(trainjob, "status", "conditions", default=()):
         if names.is_own_condition(condition.get("type")):
             return _state("Pending", condition)
