@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -162,6 +163,10 @@ def wait_phase(plane: TestPlane, name: str, phase: str) -> None:
     plane.kubectl("wait", f"--for=jsonpath={{.status.phase}}={phase}", f"pod/{name}", WAIT)
 
 
+def is_missing(path: Path) -> bool:
+    return not path.exists()
+
+
 def cells(text: str) -> Sequence[Sequence[str]]:
     """A table's rows below its header."""
     return [line.split() for line in text.splitlines()[1:]]
@@ -274,7 +279,8 @@ def test_a_pod_that_ignores_its_end_goes_after_its_grace(plane: TestPlane) -> No
         pid = wait_until(lambda: plane.kubectl("logs", "deaf").strip(), "it says its number")
         plane.kubectl("delete", "pod", "deaf", *ending, WAIT)
         assert plane.get("pod", "deaf") is None
-        wait_until(lambda pid=pid: not Path("/proc", pid).exists(), "its process is gone")
+        process = Path("/proc", pid)
+        wait_until(partial(is_missing, process), "its process is gone")
 
 
 def test_trainjobs_from_apply_to_delete(plane: TestPlane) -> None:
@@ -479,6 +485,7 @@ def test_what_a_plane_does_not_have_is_refused_clearly(plane: TestPlane) -> None
         ("top node", "Metrics API not available"),
         ("rollout status job/none", "not found"),
         ("create deployment d --image=x", "could not find the requested resource"),
+        ("delete namespace default", "this namespace may not be deleted"),
         ("get deployments", "doesn't have a resource type"),
         ("get pod nobody", 'pods "nobody" not found'),
         ("logs nobody", 'pods "nobody" not found'),

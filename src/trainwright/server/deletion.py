@@ -28,6 +28,7 @@ JOB_ORPHANS_WARNING = (
     "suppress this warning"
 )
 _DEFAULT_GRACE_S = 30
+PERMANENT_NAMESPACES = ("default", "kube-system", "kube-public")
 _POLICIES = ("Background", "Foreground", "Orphan")
 
 
@@ -38,6 +39,16 @@ class Deletion:
     remove: bool
     obj: Object | None
     warnings: tuple[str, ...] = ()
+
+
+def check_permanence(kind: Kind, name: str) -> None:
+    """Keep the namespaces that clients count on.
+
+    Raises:
+        Forbidden: it is one of them.
+    """
+    if kind == kinds.NAMESPACE and name in PERMANENT_NAMESPACES:
+        raise refusals.forbidden(kind, name, "this namespace may not be deleted")
 
 
 def check_preconditions(kind: Kind, obj: Object, options: DeleteOptions) -> None:

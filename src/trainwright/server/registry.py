@@ -31,6 +31,7 @@ from trainwright.server import ownership, patching, refusals
 from trainwright.server.crd_cleanup import CrdCleanup, hold_for_instances
 from trainwright.server.crd_registry import ServedTable, build_served_builtins
 from trainwright.server.deletion import (
+    check_permanence,
     check_preconditions,
     is_released,
     plan_deletion,
@@ -302,6 +303,7 @@ class Registry(RegistryReads):
             stored = self._existing(writing, namespace, name)
             old = self.decoded(stored)
             check_preconditions(kind, old, delete)
+            check_permanence(writing.kind, name)
             if writing.kind == kinds.CUSTOM_RESOURCE_DEFINITION:
                 old = hold_for_instances(old)
             decision = plan_deletion(writing.kind, old, delete, writing.now)

@@ -128,6 +128,11 @@ def follow_a_job(core: client.CoreV1Api, batch: client.BatchV1Api) -> None:
     talk.write_stdin("said\n")
     talk.run_forever(timeout=LIMIT_S)
     assert (talk.read_stdout(), talk.returncode) == ("said\n", 0)
+    seen = stream(
+        other.connect_get_namespaced_pod_exec, name, SPACE, command=["sh", "-c", "test -t 0 && tty"],
+        stderr=True, stdin=True, stdout=True, tty=True,
+    )  # fmt: skip
+    assert seen.startswith("/dev/pts/"), seen
     assert run_command(other, name, "touch", "stop")[1] == 0
     ended = wait_pod(core, "app=counted", lambda pod: pod.status.phase == "Succeeded")
     assert ended.status.container_statuses[0].state.terminated.exit_code == 0
