@@ -12,10 +12,13 @@ import signal
 import struct
 import termios
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from trainwright.node.instance import Instance
 
 CHUNK_BYTES = 32768
 STDOUT, STDERR = 1, 2
@@ -181,3 +184,28 @@ async def run_exec(target: ExecTarget, command: Sequence[str]) -> tuple[int, str
         return await session.wait(), output.decode(errors="replace")
     finally:
         await session.close()
+
+
+def build_exec_target(pid: int, spec: Mapping[str, Any]) -> ExecTarget:
+    """The exec target of a process that was started by `spec`."""
+    return ExecTarget(
+        pid=pid, env=spec["env"], cwd=spec["cwd"], has_namespace=bool(spec.get("namespace"))
+    )
+
+
+def read_surroundings(instance: Instance) -> Mapping[str, Any]:
+    """What is known of a process that an earlier plane started, read from the process itself."""
+    started = instance.read_started() or {}
+    pid = started.get("pid", 0)
+    try:
+        rows = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        cwd = str(Path(f"/proc/{pid}/cwd").readlink())
+    except OSError:
+        return {"env": {}, "cwd": "/"}
+    pairs = (row.decode(errors="surrogateescape").partition("=") for row in rows if row)
+    own, theirs = Path("/proc/self/ns/mnt"), Path(f"/proc/{pid}/ns/mnt")
+    try:
+        has_namespace = own.readlink() != theirs.readlink()
+    except OSError:
+        has_namespace = False
+    return {"env": {key: value for key, _, value in pairs}, "cwd": cwd, "namespace": has_namespace}

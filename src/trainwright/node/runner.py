@@ -11,7 +11,6 @@ import shutil
 import signal
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from trainwright.base.errors import ApiError, LocalRunError, Unreachable
@@ -19,7 +18,12 @@ from trainwright.base.objects import Object, dig, name_of, uid_of
 from trainwright.base.times import parse_time, render_time
 from trainwright.node import status
 from trainwright.node.environment import ConfigError
-from trainwright.node.exec import ExecTarget, run_exec
+from trainwright.node.exec import (
+    ExecTarget,
+    build_exec_target,
+    read_surroundings,
+    run_exec,
+)
 from trainwright.node.host import (
     TERMINATION_LOG,
     Host,
@@ -36,6 +40,7 @@ from trainwright.node.status import ContainerState, Running, Terminated, Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
+    from pathlib import Path
 
 logger = logging.getLogger(__name__)
 
@@ -264,7 +269,7 @@ class PodRunner:
             container_id=current.container_id,
         )
         self.states[name] = state
-        spec = _read_surroundings(current)
+        spec = read_surroundings(current)
         return _Run(current, spec, self._host.ports.find_ports(self.pod))
 
     def _find_lost(self, name: str) -> _Run | None:
@@ -595,13 +600,6 @@ def find_stop_signal(container: Mapping[str, Any]) -> int:
     return int(number)
 
 
-def build_exec_target(pid: int, spec: Mapping[str, Any]) -> ExecTarget:
-    """The exec target of a process that was started by `spec`."""
-    return ExecTarget(
-        pid=pid, env=spec["env"], cwd=spec["cwd"], has_namespace=bool(spec.get("namespace"))
-    )
-
-
 def read_termination_message(folder: Path, container: Mapping[str, Any], exit_code: int) -> str:
     """What the container left as its last words, by its terminationMessagePolicy."""
     try:
@@ -613,24 +611,6 @@ def read_termination_message(folder: Path, container: Mapping[str, Any], exit_co
     if container.get("terminationMessagePolicy") == "FallbackToLogsOnError" and exit_code != 0:
         return read_tail(folder / "log", FALLBACK_LINES, FALLBACK_BYTES)
     return ""
-
-
-def _read_surroundings(instance: Instance) -> Mapping[str, Any]:
-    """What is known of a process that an earlier plane started, read from the process itself."""
-    started = instance.read_started() or {}
-    pid = started.get("pid", 0)
-    try:
-        rows = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        cwd = str(Path(f"/proc/{pid}/cwd").readlink())
-    except OSError:
-        return {"env": {}, "cwd": "/"}
-    pairs = (row.decode(errors="surrogateescape").partition("=") for row in rows if row)
-    own, theirs = Path("/proc/self/ns/mnt"), Path(f"/proc/{pid}/ns/mnt")
-    try:
-        has_namespace = own.readlink() != theirs.readlink()
-    except OSError:
-        has_namespace = False
-    return {"env": {key: value for key, _, value in pairs}, "cwd": cwd, "namespace": has_namespace}
 
 
 def _to_seconds(text: str) -> str:
