@@ -99,7 +99,7 @@ def test_a_wrong_type_names_the_field(plane: TestPlane) -> None:
 
 def test_an_object_of_4_mb_is_refused(plane: TestPlane) -> None:
     job = make_trainjob("bad", ["true"])
-    job["metadata"]["annotations"] = {"filler": "x" * 4_000_000}
+    job["metadata"]["annotations"] = {"filler": "x" * 20_000_000}
     text = submit(plane, job, 3)
     assert "large" in text.lower()
     assert len(text) < 2000
