@@ -20,7 +20,7 @@ AT_ONCE = 16
 
 
 async def measure(quick: bool) -> Sequence[Figure]:
-    count = 500 if quick else 5000
+    count = 500 if quick else 10_000
     figures = []
     async with plane("--no-node") as (_, record, api):
 
@@ -37,7 +37,7 @@ async def measure(quick: bool) -> Sequence[Figure]:
         await timed("server-side apply of a change", lambda n: _apply(api, n, "changed"))
         await timed("server-side apply of no change", lambda n: _apply(api, n, "changed"))
         figures += await _lists(api, count)
-        figures.append(await _fan_out(api, count // 10))
+        figures.append(await _fan_out(api, count // 20))
     return figures
 
 
