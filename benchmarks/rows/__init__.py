@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 
 from benchmarks.measure import Figure
-from benchmarks.rows import idle, imports, jobs, launch, overhead, server, start
+from benchmarks.rows import idle, imports, jobs, keeper, launch, overhead, server, start
 
 Row = Callable[[bool], Coroutine[None, None, Sequence[Figure]]]
 
@@ -13,6 +13,7 @@ ROWS: Mapping[str, Row] = {
     "imports": imports.measure,
     "start": start.measure,
     "launch": launch.measure,
+    "keeper": keeper.measure,
     "overhead": overhead.measure,
     "jobs": jobs.measure,
     "server": server.measure,
