@@ -11,12 +11,20 @@ from trainwright.cli.options import JobName, Kubeconfig, Namespace, Timeout
 
 
 def stop(name: JobName, namespace: Namespace = "", kubeconfig: Kubeconfig = None) -> None:
-    """Suspend a job: its Pods end, the job stays and `resume` starts it again."""
+    """Suspend a job: its Pods end, the job stays and `resume` starts it again.
+
+    Examples:
+      trainwright stop digits
+    """
     _set_suspend(name, namespace, kubeconfig, suspend=True)
 
 
 def resume(name: JobName, namespace: Namespace = "", kubeconfig: Kubeconfig = None) -> None:
-    """Start a suspended job again."""
+    """Start a suspended job again.
+
+    Examples:
+      trainwright resume digits
+    """
     _set_suspend(name, namespace, kubeconfig, suspend=False)
 
 
@@ -53,7 +61,12 @@ def rm(
     ] = False,
     kubeconfig: Kubeconfig = None,
 ) -> None:
-    """Delete jobs and everything they made, and wait until it is gone."""
+    """Delete jobs and everything they made, and wait until it is gone.
+
+    Examples:
+      trainwright rm digits hello
+      trainwright rm digits --no-wait
+    """
 
     async def main() -> Exit:
         from trainwright.api.kinds import TRAINJOB

@@ -81,7 +81,12 @@ def wait(
     timeout: Timeout = None,
     kubeconfig: Kubeconfig = None,
 ) -> None:
-    """Wait for a state. Exit 0 when it is reached, 1 when the job ended otherwise, 124 at the time limit."""
+    """Wait for a state. Exit 0 when it is reached, 1 when the job ended otherwise, 124 at the time limit.
+
+    Examples:
+      trainwright wait digits
+      trainwright wait digits --for running --timeout 60
+    """
 
     async def main() -> Exit:
         from trainwright.cli.connection import connect

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trainwright.cli.exits import Exit, fail
+from trainwright.cli.options import Output, OutputFormat
+
+if TYPE_CHECKING:
+    from trainwright.base.objects import Object
+    from trainwright.plane.home import Home
+    from trainwright.plane.process import PlaneRecord
 
 DataDir = Annotated[
     Path | None,
@@ -77,7 +83,11 @@ def up(
 
 
 def down(data_dir: DataDir = None) -> None:
-    """Stop the laptop's control plane and the Pods it runs. Objects stay for the next `up`."""
+    """Stop the laptop's control plane and the Pods it runs. Objects stay for the next `up`.
+
+    Examples:
+      trainwright down
+    """
     from trainwright.base.errors import TrainwrightError
     from trainwright.plane.home import find_home
     from trainwright.plane.process import stop_plane
@@ -95,8 +105,15 @@ def status(
     kubeconfig_path: Annotated[
         bool, typer.Option("--kubeconfig-path", help="Print the path of the kubeconfig only.")
     ] = False,
+    output: OutputFormat = Output.TABLE,
 ) -> None:
-    """Say whether the plane is up, where, and what it runs. Exit 0 when it is, 1 when not."""
+    """Say whether the plane is up, where, and what it runs. Exit 0 when it is, 1 when not.
+
+    Examples:
+      trainwright status
+      export KUBECONFIG="$(trainwright status --kubeconfig-path)"
+      trainwright status -o json
+    """
     from trainwright.plane.home import find_home
     from trainwright.plane.process import find_plane
 
@@ -105,11 +122,33 @@ def status(
         print(home.kubeconfig)
         return
     record = find_plane(home)
-    if record is None:
+    if output in {Output.JSON, Output.YAML}:
+        from trainwright.cli.printing import print_object
+
+        print_object(_describe(home, record), output)
+    elif output is Output.NAME:
+        print(home.folder)
+    elif record is None:
         print(f"plane      down ({home.folder})")
+    else:
+        print(f"plane      up, process {record.pid}, version {record.version}")
+        print(f"server     {record.server}")
+        print(f"data       {home.folder}")
+        print(f"kubeconfig {home.kubeconfig}")
+        print(f"isolation  {record.isolation}")
+    if record is None:
         raise typer.Exit(Exit.JOB_FAILED)
-    print(f"plane      up, process {record.pid}, version {record.version}")
-    print(f"server     {record.server}")
-    print(f"data       {home.folder}")
-    print(f"kubeconfig {home.kubeconfig}")
-    print(f"isolation  {record.isolation}")
+
+
+def _describe(home: Home, record: PlaneRecord | None) -> Object:
+    """What `status` says, under names that scripts can count on."""
+    found: Object = {"state": "down" if record is None else "up", "data": str(home.folder)}
+    if record is not None:
+        found |= {
+            "process": record.pid,
+            "version": record.version,
+            "server": record.server,
+            "kubeconfig": str(home.kubeconfig),
+            "isolation": record.isolation,
+        }
+    return found

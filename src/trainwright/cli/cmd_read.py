@@ -171,15 +171,26 @@ def _restarts(pod: Any) -> int:
     return sum(int(status.get("restartCount", 0)) for status in statuses)
 
 
-def events(name: JobName, namespace: Namespace = "", kubeconfig: Kubeconfig = None) -> None:
-    """Print what happened to a TrainJob and to everything it made, in order of time."""
+def events(
+    name: JobName,
+    namespace: Namespace = "",
+    output: OutputFormat = Output.TABLE,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Print what happened to a TrainJob and to everything it made, in order of time.
+
+    Examples:
+      trainwright events digits
+      trainwright events digits -o json
+    """
 
     async def main() -> Exit:
         from trainwright.cli.connection import connect
         from trainwright.cli.timeline import print_timeline
 
         async with connect(kubeconfig) as api:
-            return await print_timeline(api, namespace or api.connection.namespace, name)
+            where = namespace or api.connection.namespace
+            return await print_timeline(api, where, name, output)
 
     run_command(main)
 
@@ -187,7 +198,12 @@ def events(name: JobName, namespace: Namespace = "", kubeconfig: Kubeconfig = No
 def runtimes(
     output: OutputFormat = Output.TABLE, namespace: Namespace = "", kubeconfig: Kubeconfig = None
 ) -> None:
-    """List the runtimes that a TrainJob may name."""
+    """List the runtimes that a TrainJob may name.
+
+    Examples:
+      trainwright runtimes
+      trainwright runtimes -o name
+    """
 
     async def main() -> None:
         from trainwright.api.kinds import CLUSTER_TRAINING_RUNTIME, TRAINING_RUNTIME

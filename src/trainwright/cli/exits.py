@@ -41,13 +41,25 @@ def run_command(main: Callable[[], Coroutine[Any, Any, Exit | None]]) -> NoRetur
     try:
         code = asyncio.run(main())
     except TrainwrightError as error:
-        fail(find_exit(error), str(error))
+        fail(find_exit(error), describe_error(error))
     except KeyboardInterrupt:
         raise typer.Exit(Exit.INTERRUPTED) from None
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has gone, as with `| head`
         raise typer.Exit(Exit.OK) from None
     raise typer.Exit(code or Exit.OK)
+
+
+def describe_error(error: Exception) -> str:
+    """The sentence for an error: its own, and what to do where a server cannot know."""
+    from trainwright.base.errors import Unauthorized
+
+    if isinstance(error, Unauthorized):
+        return (
+            f"the server does not accept the token of the kubeconfig ({error}); for the laptop's plane "
+            "take the file of `trainwright status --kubeconfig-path`, for a cluster log in again"
+        )
+    return str(error)
 
 
 def find_exit(error: Exception) -> Exit:

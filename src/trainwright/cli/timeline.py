@@ -11,6 +11,8 @@ from trainwright.api.wellknown import JOBSET_NAME_LABEL
 from trainwright.base.objects import Object, dig, name_of, uid_of
 from trainwright.cli.exits import Exit
 from trainwright.cli.jobs import read_job
+from trainwright.cli.options import Output
+from trainwright.cli.printing import print_list
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +20,8 @@ if TYPE_CHECKING:
     from trainwright.machinery.client import HttpApi
 
 
-async def print_timeline(api: HttpApi, namespace: str, name: str) -> Exit:
-    """Print each event once, oldest first."""
+async def print_timeline(api: HttpApi, namespace: str, name: str, output: Output) -> Exit:
+    """Print each event once, oldest first; `wide` names who reported it."""
     view = await read_job(api, namespace, name)
     selector = f"{JOBSET_NAME_LABEL}={name}"
     jobs, found = await asyncio.gather(
@@ -31,16 +33,27 @@ async def print_timeline(api: HttpApi, namespace: str, name: str) -> Exit:
     names = {(member.get("kind"), name_of(member)) for member in members}
     gone = find_gone_pods(view.trainjob, [name_of(job) for job in jobs], found)
     ours = [event for event in found if _is_about(event, uids | gone, names)]
-    for event in sorted(ours, key=_moment):
-        count = dig(event, "series", "count") or event.get("deprecatedCount") or 1
-        times = f" (x{count})" if count > 1 else ""
-        regarding = event.get("regarding") or {}
-        print(
-            f"{_moment(event)[:19]}  {event.get('type', ''):7}  "
-            f"{regarding.get('kind', '')}/{regarding.get('name', '')}  {event.get('reason', '')}{times}: "
-            f"{event.get('note', '')}"
-        )
+    ours.sort(key=_moment)
+    if output in {Output.JSON, Output.YAML, Output.NAME}:
+        print_list(ours, output)
+    else:
+        for event in ours:
+            print(render_event(event, wide=output is Output.WIDE))
     return Exit.OK
+
+
+def render_event(event: Object, *, wide: bool) -> str:
+    """One line: when, how grave, about what, why, how often, and with `wide` reported by whom."""
+    count = dig(event, "series", "count") or event.get("deprecatedCount") or 1
+    times = f" (x{count})" if count > 1 else ""
+    regarding = event.get("regarding") or {}
+    source = event.get("reportingController") or dig(event, "deprecatedSource", "component")
+    by = f"  [{source}]" if wide and source else ""
+    return (
+        f"{_moment(event)[:19]}  {event.get('type', ''):7}  "
+        f"{regarding.get('kind', '')}/{regarding.get('name', '')}  {event.get('reason', '')}{times}: "
+        f"{event.get('note', '')}{by}"
+    )
 
 
 def find_gone_pods(trainjob: Object, jobs: Sequence[str], events: Sequence[Object]) -> set[str]:
