@@ -60,6 +60,12 @@ DEADLINE_EXCEEDED_REASON: Final = "DeadlineExceeded"
 DEADLINE_EXCEEDED_MESSAGE: Final = "TrainJob exceeded its active deadline"
 RUNTIME_NOT_SUPPORTED_REASON: Final = "TrainingRuntimeNotSupported"
 
+CONTAINER_EXITED: Final = "ContainerExited"
+"""Event of the laptop's node: a container ended with an error by itself."""
+WORKING_FOLDER_LOST: Final = "WorkingFolderLost"
+"""Event of the laptop's node: the folder that a job was submitted from is not there."""
+FAILED_CREATE: Final = "FailedCreate"
+
 JOBSET_COMPLETED: Final = "Completed"
 JOBSET_FAILED: Final = "Failed"
 JOBSET_SUSPENDED: Final = "Suspended"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from trainwright.api.kinds import TRAINJOB, find_kind
 from trainwright.api.schemas.registry import schema_of
-from trainwright.base.errors import TrainwrightError
-from trainwright.base.objects import Object, name_of, namespace_of
+from trainwright.base.errors import FieldError, Reason, TrainwrightError
+from trainwright.base.objects import Object, dig, name_of, namespace_of
 from trainwright.core.admission import Admission, Request, build_admission
 from trainwright.core.findings import Finding
 from trainwright.core.runtimes import load_shipped_runtimes
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from trainwright.api.kinds import Kind
 
 DEFAULT_NAMESPACE = "default"
+GENERATED_END = "xxxxx"
+"""Stands for the letters that a server puts behind `generateName`."""
 
 
 class RenderError(TrainwrightError, ValueError):
@@ -65,6 +67,11 @@ def _find_in(
     if kind is None:
         evidence = f"{obj['apiVersion']} {obj['kind']} is a kind that is not known here"
         return [Finding(code="UnknownKind", subject=subject, evidence=evidence)]
+    if not name_of(obj) and not dig(obj, "metadata", "generateName"):
+        error = FieldError(
+            Reason.REQUIRED, "metadata.name", detail="name or generateName is required"
+        )
+        return [_invalid_field(subject, error)]
     admitted, dropped = _admit(obj, kind, lookup, admission)
     unknown = [
         Finding(code="UnknownField", subject=subject, path=path, evidence="not a field of the kind")
@@ -80,12 +87,13 @@ def _find_in(
         errors, warnings = list(verdict.errors), verdict.warnings
     return [
         *unknown,
-        *(
-            Finding(code="InvalidField", subject=subject, path=error.path, evidence=error.message)
-            for error in errors
-        ),
+        *(_invalid_field(subject, error) for error in errors),
         *(Finding(code="AdmissionWarning", subject=subject, evidence=text) for text in warnings),
     ]
+
+
+def _invalid_field(subject: str, error: FieldError) -> Finding:
+    return Finding(code="InvalidField", subject=subject, path=error.path, evidence=error.message)
 
 
 def _admit(
@@ -94,6 +102,9 @@ def _admit(
     """The object with defaults, as admission would store it, and the fields that were dropped."""
     if kind.namespaced and not namespace_of(obj):
         obj = {**obj, "metadata": {**(obj.get("metadata") or {}), "namespace": DEFAULT_NAMESPACE}}
+    if not name_of(obj):
+        name = dig(obj, "metadata", "generateName", default="") + GENERATED_END
+        obj = {**obj, "metadata": {**obj["metadata"], "name": name}}
     schema = schema_of(kind)
     dropped: Sequence[str] = ()
     if schema is not None:

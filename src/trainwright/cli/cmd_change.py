@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from trainwright.cli.exits import Exit, run_command
+from trainwright.cli.exits import Exit, fail, run_command
 from trainwright.cli.options import JobName, Kubeconfig, Namespace, Timeout
 
 
@@ -32,13 +32,21 @@ def _set_suspend(name: str, namespace: str, kubeconfig: Kubeconfig, *, suspend: 
     async def main() -> None:
         from trainwright.api.kinds import TRAINJOB
         from trainwright.cli.connection import connect
+        from trainwright.cli.follow import ENDED
         from trainwright.cli.jobs import read_job
         from trainwright.cli.submit import MANAGER
         from trainwright.machinery.api import PatchType
 
         async with connect(kubeconfig) as api:
             where = namespace or api.connection.namespace
-            await read_job(api, where, name)  # names close ones when there is none
+            view = await read_job(api, where, name)  # names close ones when there is none
+            if view.state.name in ENDED:
+                verb = "suspended" if suspend else "resumed"
+                fail(
+                    Exit.REFUSED,
+                    f"TrainJob {where}/{name} is {view.state.name} and cannot be {verb}; "
+                    "submit it again under another name",
+                )
             await api.patch(
                 TRAINJOB,
                 where,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from trainwright.cli.exits import Exit, run_command
+from trainwright.cli.exits import Exit, fail, run_command
 from trainwright.cli.options import Output, OutputFormat
 
 File = Annotated[
@@ -35,6 +35,9 @@ def validate(
         from trainwright.cli.submit import read_manifest_file
 
         objects = read_manifest_file(file)
+        if not objects:
+            source = "standard input" if file == "-" else file
+            fail(Exit.INVALID, f"{source}: holds no object, at least one was wanted")
         findings = find_findings(objects)
         if output is Output.JSON:
             import json

@@ -38,6 +38,7 @@ def logs(
     """
 
     async def main() -> Exit:
+        from trainwright.cli.causes import read_causes
         from trainwright.cli.connection import connect
         from trainwright.cli.follow import JobFollower
         from trainwright.cli.jobs import read_job
@@ -55,6 +56,8 @@ def logs(
             pods = sort_pods([pod for pod in view.pods if chosen.admits(pod, nodes)])
             if not pods:
                 print(explain_no_log(view, chosen), file=sys.stderr)
+                for sentence in [] if view.pods else await read_causes(api, view):
+                    print(f"  {sentence}", file=sys.stderr)
             for pod in pods:
                 async for line in read_lines(
                     api, pod, previous=previous, tail=tail, since_s=since, timestamps=timestamps

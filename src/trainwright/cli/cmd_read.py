@@ -116,6 +116,7 @@ def get(
     """
 
     async def main() -> None:
+        from trainwright.cli.causes import read_causes
         from trainwright.cli.connection import connect
         from trainwright.cli.jobs import read_job
         from trainwright.cli.printing import print_object
@@ -125,14 +126,13 @@ def get(
             if output in {Output.JSON, Output.YAML, Output.NAME}:
                 print_object(view.trainjob, output)
             else:
-                _print_page(view)
+                _print_page(view, await read_causes(api, view))
 
     run_command(main)
 
 
-def _print_page(view: JobView) -> None:
+def _print_page(view: JobView, causes: Sequence[str]) -> None:
     from trainwright.base.objects import dig, name_of, namespace_of
-    from trainwright.cli.follow import describe_failures
     from trainwright.cli.logs import sort_pods
     from trainwright.cli.printing import print_table
 
@@ -145,7 +145,7 @@ def _print_page(view: JobView) -> None:
         print(f"  note      {view.note}")
     if view.progress:
         print(f"  progress  {view.progress}")
-    for sentence in describe_failures(view.pods):
+    for sentence in causes:
         print(f"  cause     {sentence}")
     if view.pods:
         print("\nPods")

@@ -66,11 +66,13 @@ def find_exit(error: Exception) -> Exit:
     """The exit code for an error."""
     from trainwright.base import errors
 
+    if isinstance(error, errors.Forbidden):
+        # A quota refuses what is valid; every other rule that answers 403 is about the object.
+        return Exit.REFUSED if "exceeded quota" in error.message else Exit.INVALID
     table: tuple[tuple[type[Exception] | tuple[type[Exception], ...], Exit], ...] = (
         (errors.Unreachable, Exit.UNREACHABLE),
         (errors.NotFound, Exit.NOT_FOUND),
         ((errors.Invalid, errors.BadRequest, errors.RequestTooLarge), Exit.INVALID),
-        (errors.Forbidden, Exit.INVALID),
         (errors.Unauthorized, Exit.UNREACHABLE),
         (errors.Timeout, Exit.TIMEOUT),
         (errors.ApiError, Exit.REFUSED),

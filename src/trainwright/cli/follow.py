@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 from trainwright.api.kinds import EVENT_V1, JOBSET, POD, TRAINJOB
 from trainwright.api.wellknown import JOBSET_NAME_LABEL
 from trainwright.base.errors import ApiError, Gone, Unreachable
-from trainwright.base.objects import Object, dig
+from trainwright.base.objects import dig
+from trainwright.cli.causes import read_causes
 from trainwright.cli.exits import Exit
-from trainwright.cli.jobs import JobView, prefix_of, read_job
+from trainwright.cli.jobs import JobView, read_job
 from trainwright.cli.logs import Line, LogFollower, RankFilter
 from trainwright.cli.printing import RANK_COLOURS, render_duration
 from trainwright.machinery.api import WatchType
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator
 
     from rich.console import Console
 
@@ -109,7 +110,7 @@ class JobFollower:
                 if view.state.name in ENDED:
                     await logs.catch_up()
                     await logs.drain(LOG_DRAIN_S)
-                    return self._say_end(view)
+                    return await self._say_end(view)
                 if view.state.name == "Suspended" and dig(view.trainjob, "spec", "suspend"):
                     return Exit.STOPPED
         finally:
@@ -139,29 +140,15 @@ class JobFollower:
         self._said = said
         self._console.print("  ".join(part for part in ("*", *said) if part), style="dim")
 
-    def _say_end(self, view: JobView) -> Exit:
+    async def _say_end(self, view: JobView) -> Exit:
         took = render_duration(round(time.monotonic() - self._started))
         if view.state.name == "Complete":
             self._console.print(f"* Complete after {took}", style="green")
             return Exit.OK
         self._console.print(f"* Failed after {took}: {view.why}", style="red")
-        for sentence in describe_failures(view.pods):
+        for sentence in await read_causes(self._api, view):
             self._console.print(f"  {sentence}", style="red")
         return Exit.JOB_FAILED
-
-
-def describe_failures(pods: Sequence[Object]) -> list[str]:
-    """One sentence for each container that ended with an error."""
-    sentences: list[str] = []
-    for pod in pods:
-        for status in dig(pod, "status", "containerStatuses", default=[]):
-            ended = dig(status, "state", "terminated") or dig(status, "lastState", "terminated")
-            if ended and ended.get("exitCode"):
-                reason = ended.get("message") or ended.get("reason") or "Error"
-                sentences.append(
-                    f"{prefix_of(pod)} exited with code {ended['exitCode']} ({reason.strip()})"
-                )
-    return sentences
 
 
 async def wait_for(

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from trainwright.api.conditions import FAILED_CREATE
 from trainwright.api.kinds import EVENT_V1, JOB, JOBSET, POD, TRAINJOB
 from trainwright.api.schemas.registry import schema_of
 from trainwright.api.wellknown import (
@@ -46,7 +47,7 @@ class JobView:
     jobset: Object | None
     pods: Sequence[Object]
     refusal: Object | None = None
-    """The newest warning about its JobSet or Jobs, read while it has no Pods."""
+    """The newest warning about its JobSet or Jobs, read while it lacks Pods."""
 
     @property
     def name(self) -> str:
@@ -61,10 +62,26 @@ class JobView:
         except _WRONG_SHAPE:
             message = "its status has a form that this version does not know"
             return State(name="Pending", reason="Unreadable", message=message)
-        if self.refusal is None or state.name != "Pending":
+        if self.refusal is None or state.name not in {"Pending", "Running"}:
             return state
         reason, note = self.refusal.get("reason", ""), self.refusal.get("note", "")
-        return State(name="Pending", reason=reason, message=note)
+        return State(name=state.name, reason=reason, message=note)
+
+    @property
+    def lacks_pods(self) -> bool:
+        """Whether it should have more Pods than it has: something may refuse them."""
+        if self.jobset is None or self.state.name not in {"Pending", "Running"}:
+            return False
+        try:
+            wanted = sum(
+                int(dig(job, "replicas", default=1))
+                * int(dig(job, "template", "spec", "parallelism", default=1))
+                for job in dig(self.jobset, "spec", "replicatedJobs", default=[])
+            )
+            here = sum(dig(pod, "status", "phase") != "Failed" for pod in self.pods)
+        except _WRONG_SHAPE:
+            return not self.pods
+        return bool(here < wanted)
 
     @property
     def why(self) -> str:
@@ -159,26 +176,57 @@ async def read_job(api: HttpApi, namespace: str, name: str) -> JobView:
         api.list_all(POD, namespace, label_selector=f"{JOBSET_NAME_LABEL}={name}"),
     )
     view = JobView(trainjob, jobset, pods)
-    if jobset is None or pods or view.state.name != "Pending":
+    if not view.lacks_pods:
         return view
-    return replace(view, refusal=await _find_refusal(api, jobset))
-
-
-async def _find_refusal(api: HttpApi, jobset: Object) -> Object | None:
-    """The newest warning about the JobSet or a Job of it."""
-    namespace, name = namespace_of(jobset), name_of(jobset)
     selector = f"{JOBSET_NAME_LABEL}={name}"
-    jobs, warnings = await asyncio.gather(
+    jobs, warnings = await _list_jobs_and_warnings(api, namespace, selector)
+    return replace(view, refusal=find_refusal(view, jobs, warnings))
+
+
+async def _list_jobs_and_warnings(
+    api: HttpApi, namespace: str, selector: str
+) -> tuple[Sequence[Object], Sequence[Object]]:
+    return await asyncio.gather(
         api.list_all(JOB, namespace, label_selector=selector),
         api.list_all(EVENT_V1, namespace, field_selector="type=Warning"),
     )
-    uids = {uid_of(obj) for obj in (jobset, *jobs)}
+
+
+def find_refusal(
+    view: JobView, jobs: Sequence[Object], warnings: Sequence[Object]
+) -> Object | None:
+    """Why Pods are missing: the newest warning about the JobSet or a Job of it.
+
+    Where some Pods are there, only a refusal counts that is no older than the newest of them: what
+    was refused before that has been made since.
+    """
+    if view.jobset is None:
+        return None
+    owner = uid_of(view.jobset)
+    uids = {owner} | {
+        uid_of(job)
+        for job in jobs
+        if owner in (row.get("uid") for row in dig(job, "metadata", "ownerReferences", default=[]))
+    }
     ours = [event for event in warnings if dig(event, "regarding", "uid") in uids]
-    return max(ours, key=_last_seen, default=None)
+    if view.pods:
+        newest = max(dig(pod, "metadata", "creationTimestamp", default="") for pod in view.pods)
+        ours = [
+            event
+            for event in ours
+            if event.get("reason") == FAILED_CREATE and last_seen(event)[:19] >= newest[:19]
+        ]
+    return max(ours, key=last_seen, default=None)
 
 
-def _last_seen(event: Object) -> str:
-    return str(dig(event, "series", "lastObservedTime") or event.get("eventTime") or "")
+def last_seen(event: Object) -> str:
+    """When an event was last observed."""
+    return str(
+        dig(event, "series", "lastObservedTime")
+        or event.get("eventTime")
+        or event.get("deprecatedLastTimestamp")
+        or ""
+    )
 
 
 async def read_jobs(api: HttpApi, namespace: str) -> Sequence[JobView]:
@@ -197,6 +245,12 @@ async def read_jobs(api: HttpApi, namespace: str) -> Sequence[JobView]:
         JobView(job, sets.get(key := (namespace_of(job), name_of(job))), by_job.get(key, []))
         for job in trainjobs
     ]
+    if any(view.lacks_pods for view in views):
+        jobs, warnings = await _list_jobs_and_warnings(api, namespace, JOBSET_NAME_LABEL)
+        views = [
+            replace(view, refusal=find_refusal(view, jobs, warnings)) if view.lacks_pods else view
+            for view in views
+        ]
     return sorted(views, key=lambda view: dig(view.trainjob, "metadata", "creationTimestamp"))
 
 

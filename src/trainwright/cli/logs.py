@@ -60,7 +60,7 @@ def parse_ranks(text: str) -> RankFilter:
     """Read `--ranks`.
 
     Raises:
-        RanksError: it is neither `all`, `failed` nor a list of numbers.
+        RanksError: it is neither `all`, `failed` nor a list of numbers and rising ranges.
     """
     if not text:
         return RankFilter(automatic=True)
@@ -75,6 +75,10 @@ def parse_ranks(text: str) -> RankFilter:
     numbers: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
+        if last and int(last) < int(first):
+            raise RanksError(
+                f'--ranks "{text}": {part} counts down; {last}-{first} was probably wanted'
+            )
         numbers.update(range(int(first), int(last or first) + 1))
     return RankFilter(numbers=frozenset(numbers))
 

@@ -259,6 +259,8 @@ class Prepared:
 
     spec: dict[str, Any]
     port_map: Mapping[int, int]
+    lost_folder: str = ""
+    """The folder that its job was submitted from, where it is wanted and not there."""
 
 
 def with_addresses(pod: ObjectView, host_ip: str) -> Object:
@@ -319,13 +321,12 @@ def prepare_run(
     if not namespace and any(not volumes.is_in_place(mount) for mount in mounts):
         env["TRAINWRIGHT_MOUNTS"] = volumes.render_mounts(mounts)
     stands_in = JOBSET_NAME_LABEL in labels_of(pod) and mpi.is_ssh_server(words)
+    cwd = _find_working_folder(pod, container, mounts, move, has_namespace=bool(namespace))
     spec: dict[str, Any] = {
         "argv": list(mpi.STAND_IN) if stands_in else [move(word) for word in words],
         "standsIn": stands_in,
         "env": env,
-        "cwd": _find_working_folder(
-            host, pod, container, mounts, move, has_namespace=bool(namespace)
-        ),
+        "cwd": cwd or _ensure_scratch(host, pod),
         "maxLogBytes": host.settings.max_log_bytes,
         "maxLogFiles": host.settings.max_log_files,
         "memoryBytes": _find_limit(container, "memory"),
@@ -333,7 +334,8 @@ def prepare_run(
     if namespace:
         spec["namespace"] = namespace
     _write_address(host, pod)
-    return Prepared(spec=spec, port_map=port_map)
+    lost = "" if cwd else annotations_of(pod).get(WORKING_DIR_ANNOTATION, "")
+    return Prepared(spec=spec, port_map=port_map, lost_folder=lost)
 
 
 def _write_address(host: Host, pod: Object) -> None:
@@ -431,7 +433,6 @@ def _machine_variables(host: Host, pod: Object) -> dict[str, str]:
 
 
 def _find_working_folder(
-    host: Host,
     pod: Object,
     container: Mapping[str, Any],
     mounts: Sequence[volumes.Mount],
@@ -439,6 +440,7 @@ def _find_working_folder(
     *,
     has_namespace: bool,
 ) -> str:
+    """The folder that the container names, or its job was submitted from; none where both lack."""
     asked = container.get("workingDir") or ""
     if asked:
         is_mounted = has_namespace and any(
@@ -448,8 +450,10 @@ def _find_working_folder(
         if is_mounted or os.path.isdir(moved):
             return moved
     submitted = annotations_of(pod).get(WORKING_DIR_ANNOTATION, "")
-    if submitted and os.path.isdir(submitted):
-        return submitted
+    return submitted if submitted and os.path.isdir(submitted) else ""
+
+
+def _ensure_scratch(host: Host, pod: Object) -> str:
     work = host.folders_of(uid_of(pod)).work
     work.mkdir(parents=True, exist_ok=True, mode=0o700)
     return str(work)

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import py_compile
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from trainwright.node.cgroups import kill_group
 
 MARKER = "TRAINWRIGHT_CONTAINER_ID"
 """Variable of every process of a container: by it what a killed shim left behind is found."""
+SHIM_ERRORS = "shim.err"
+"""The last file that is made before a shim starts: without it nothing has run in a folder."""
 KILL_ROUNDS = 20
 POLL_S = 0.2
 """How often a process is looked at where the system cannot tell of its end."""
@@ -35,7 +38,24 @@ def ensure_shim_program(home: Path) -> Path:
             py_compile.compile(str(source), cfile=str(target), doraise=True)
         except (OSError, py_compile.PyCompileError):
             return source
+    _drop_old_programs(home, target)
     return target
+
+
+def _drop_old_programs(home: Path, current: Path) -> None:
+    """Remove what other versions compiled, but for what a process still runs."""
+    others = [path for path in home.glob("shim-*.pyc") if path != current]
+    proc = Path("/proc")
+    if not others or not proc.is_dir():
+        return
+    used: set[bytes] = set()
+    for path in proc.glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            used.update(path.read_bytes().split(b"\0"))
+    for path in others:
+        if os.fsencode(path) not in used:
+            with contextlib.suppress(OSError):
+                path.unlink()
 
 
 class Instance:
@@ -197,15 +217,29 @@ def start_instance(
         OSError: the folder cannot be made or the shim not be started.
     """
     folder.mkdir(parents=True, mode=0o700)
+    try:
+        _fill_folder(folder, spec, container_id)
+        return Instance(folder, _start_shim(folder, program))
+    except OSError:
+        # Not to be taken for a run that was lost.
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _fill_folder(folder: Path, spec: Mapping[str, Any], container_id: str) -> None:
     (folder / "id").write_text(container_id, encoding="ascii")
     os.mkfifo(folder / "control", 0o600)
     descriptor = os.open(folder / "spec.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
         json.dump(spec, file)
+    shim.reserve_records(str(folder))
+
+
+def _start_shim(folder: Path, program: Path) -> subprocess.Popen[bytes]:
     kept = ("PATH", "LD_LIBRARY_PATH", "HOME")
     environ = {name: os.environ[name] for name in kept if name in os.environ}
-    with (folder / "shim.err").open("wb") as errors:
-        process = subprocess.Popen(
+    with (folder / SHIM_ERRORS).open("wb") as errors:
+        return subprocess.Popen(
             [sys.executable, "-I", "-S", str(program), str(folder)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -214,14 +248,17 @@ def start_instance(
             env=environ,
             start_new_session=True,
         )
-    return Instance(folder, process)
 
 
 def list_instances(container_folder: Path) -> list[Instance]:
-    """The runs of a container that have folders, oldest first."""
+    """The runs of a container that have folders, oldest first; those that never began left out."""
     if not container_folder.is_dir():
         return []
-    folders = [path for path in container_folder.iterdir() if path.name.isdigit()]
+    folders = [
+        path
+        for path in container_folder.iterdir()
+        if path.name.isdigit() and (path / SHIM_ERRORS).exists()
+    ]
     return [Instance(path) for path in sorted(folders, key=lambda path: int(path.name))]
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from trainwright.api.conditions import CONTAINER_EXITED, WORKING_FOLDER_LOST
 from trainwright.base.errors import ApiError, LocalRunError, Unreachable
 from trainwright.base.objects import Object, dig, name_of, uid_of
 from trainwright.base.times import parse_time, render_time
@@ -346,6 +347,12 @@ class PodRunner:
             folder, spec, container_id=container_id, program=host.shim_program
         )
         self.states[name] = replace(self.states[name], container_id=f"trainwright://{container_id}")
+        if prepared.lost_folder:
+            text = (
+                f"{prepared.lost_folder}, which the job was submitted from, is not there; "
+                f"container {name} starts in an empty folder"
+            )
+            self._note("Warning", WORKING_FOLDER_LOST, text)
         return _Run(instance, spec, prepared.port_map)
 
     def _drop_old_instances(self, name: str, number: int) -> None:
@@ -377,10 +384,15 @@ class PodRunner:
         if record is None:
             run.instance.kill_remains()
             lost = status.lose_container(self.states[name], self._now())
+            text = f"Container {name} was lost: its supervisor was killed, or the machine restarted"
+            self._note("Warning", status.STATUS_UNKNOWN, text)
             return lost, ran_s
         ended = self._read_terminated(run.instance, record, container, run.spec)
         if ended.reason == "StartError":
             self._note("Warning", "Failed", f"Error: {ended.message}")
+        elif ended.exit_code and not self._ends[name].is_set():
+            # Kubernetes deletes the last Pod of a Job without retries left: this is what stays.
+            self._note("Warning", CONTAINER_EXITED, status.describe_exit(name, ended))
         return ended, ran_s
 
     def _set_running(self, container: Mapping[str, Any], started: Record) -> None:

@@ -25,7 +25,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 CHUNK_BYTES = 65536
-RECORD_BYTES = 1024
+RECORD_BYTES = 4096
+RECORDS = ("started.json", "exit.json")
+LEAST_ROOM_BYTES = 4 * 1024 * 1024
+"""What a log leaves of its disk, to records and to the store: a log may not take the last room."""
+LEAST_ROOM_SHARE = 8
+"""On a small disk: an eighth of it."""
 MEMORY_PERIOD_S = 0.25
 OPEN_LINE_S = 0.1
 """Programs without a buffer write a line in pieces: so long its end is waited for."""
@@ -33,14 +38,25 @@ LONGEST_OPEN_LINE = 16384
 START_ERROR = 128
 
 
-def reserve_record(folder: str, name: str) -> None:
-    """Take the room of a record now, so that it can be written when the disk is full."""
-    try:
+def reserve_records(folder: str) -> None:
+    """Take the room of all records now, so that they can be written when the disk is full.
+
+    Whoever starts the shim calls this: a process without its records is lost, so that none may
+    begin where there is no room for them.
+    """
+    for name in RECORDS:
         with open(os.path.join(folder, name + ".new"), "wb") as file:
             file.write(b" " * RECORD_BYTES)
+
+
+def has_room(path: str) -> bool:
+    """Whether the disk of a log has room for more of it."""
+    try:
+        disk = os.statvfs(path)
     except OSError:
-        # Full already: there may be room by the time the record is written.
-        return
+        return True
+    least = min(LEAST_ROOM_BYTES, disk.f_blocks * disk.f_frsize // LEAST_ROOM_SHARE)
+    return disk.f_bavail * disk.f_frsize >= least
 
 
 def write_record(folder: str, name: str, record: dict[str, Any]) -> None:
@@ -64,6 +80,8 @@ class Log:
     def __init__(self, path: str, max_bytes: int, keep: int) -> None:
         self.path, self.max_bytes, self.keep = path, max_bytes, keep
         self.open_line, self.open_since, self.flush_at = b"", "", 0.0
+        # Output is lost while there is no room; how much was written since the last look at it.
+        self.lost_bytes, self.unseen_bytes = 0, CHUNK_BYTES
         self.open()
 
     def open(self) -> None:
@@ -109,6 +127,16 @@ class Log:
             self.open_line = b""
 
     def append(self, text: bytes) -> None:
+        self.unseen_bytes += len(text)
+        if self.lost_bytes or self.unseen_bytes >= CHUNK_BYTES:
+            self.unseen_bytes = 0
+            if not has_room(self.path):
+                # A full disk must not block the user's process: output is lost until there is room.
+                self.lost_bytes += len(text)
+                return
+        if self.lost_bytes:
+            text = self.render_loss() + text
+            self.lost_bytes = 0
         try:
             if self.size and self.size + len(text) > self.max_bytes:
                 self.rotate()
@@ -117,8 +145,12 @@ class Log:
                 self.size += written
                 text = text[written:]
         except OSError:
-            # A full disk must not block the user's process: output is lost until there is room.
-            return
+            self.lost_bytes += len(text)
+
+    def render_loss(self) -> bytes:
+        # A line of its own, after a row that may have been cut.
+        note = f"trainwright: the disk was full, about {self.lost_bytes} bytes of output are lost"
+        return f"\n{render_now()} stderr F {note}\n".encode()
 
 
 def read_processes() -> dict[int, int]:
@@ -449,7 +481,6 @@ class Shim:
             "cgroup": self.cgroup,
         }
         write_record(self.folder, "started.json", record)
-        reserve_record(self.folder, "exit.json")
         self.announce(b"started\n")
 
     def announce(self, text: bytes) -> None:

@@ -23,6 +23,8 @@ INITIALIZING = "PodInitializing"
 CRASH_LOOP = "CrashLoopBackOff"
 CONFIG_ERROR = "CreateContainerConfigError"
 STATUS_UNKNOWN = "ContainerStatusUnknown"
+LAST_WORDS = 500
+"""Characters of a termination message that an event repeats; its note holds 1024."""
 SIGKILL_EXIT_CODE = 137
 TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
 TERMINATED = "Terminated"
@@ -360,6 +362,14 @@ def lose_container(state: ContainerState, now: str) -> Terminated:
         finished_at=now,
         container_id=state.container_id,
     )
+
+
+def describe_exit(name: str, ended: Terminated) -> str:
+    """One line on a container that ended with an error, with the end of its last words."""
+    text = f"Container {name} exited with code {ended.exit_code}"
+    words = " ".join(ended.message.split())[-LAST_WORDS:]
+    reason = words or (ended.reason if ended.reason != "Error" else "")
+    return f"{text}: {reason}" if reason else text
 
 
 def find_backoff_s(failures: int, *, base_s: float, cap_s: float) -> float:

@@ -8,9 +8,11 @@ import secrets
 import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from trainwright.controllers.reconciler import ControllerLoop
 from trainwright.machinery.events import EventRecorder
+from trainwright.machinery.kubeconfig import read_kubeconfig
 from trainwright.node.agent import NodeAgent
 from trainwright.node.settings import NodeSettings
 from trainwright.plane.bootstrap import ensure_first_objects
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
     from trainwright.base.times import Clock
     from trainwright.plane.home import Home
+    from trainwright.server.certificates import Certificates
     from trainwright.server.listen import RunningServer
 
 logger = logging.getLogger(__name__)
@@ -50,6 +53,14 @@ class PlaneSettings:
     """`all`, or names with commas; `-name` leaves one out."""
     node: bool = True
     """Whether Pods run here."""
+
+
+def find_last_port(home: Home) -> int:
+    """The port of the last start, which the home's kubeconfig tells; 0 when it tells none."""
+    try:
+        return urlsplit(read_kubeconfig(home.kubeconfig).server).port or 0
+    except ValueError:  # no kubeconfig, or one without a port that can be read
+        return 0
 
 
 class Plane:
@@ -118,7 +129,7 @@ class Plane:
             logs=self._node.logs if self._node else None,
             execs=self._node,
         )
-        self._server = await serve_https(app, port=self._settings.port, certs=certificates)
+        self._server = await self._serve(app, certificates)
         await ensure_first_objects(self.api)
         for loop in self._loops:
             self._run(loop.run())
@@ -127,6 +138,21 @@ class Plane:
         if self._node is not None:
             self._run(self._node.run())
         write_kubeconfig(home.kubeconfig, self.url, certificates.ca_pem, token)
+
+    async def _serve(self, app: App, certificates: Certificates) -> RunningServer:
+        """Listen on the port that is asked for; else on that of the last start, else on any.
+
+        Copies of a kubeconfig stay valid as long as the port does.
+        """
+        wanted = self._settings.port
+        port = wanted or find_last_port(self._home)
+        try:
+            return await serve_https(app, port=port, certs=certificates)
+        except OSError:
+            if wanted or not port:
+                raise
+            logger.info("port %d of the last start is taken; another one is chosen", port)
+        return await serve_https(app, port=0, certs=certificates)
 
     async def stop(self) -> None:
         """End everything, highest layer first. Running Pods are ended too."""

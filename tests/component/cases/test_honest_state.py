@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from tests.support.planes import TestPlane, make_trainjob, wait_until
+from tests.support.planes import TestPlane, make_runtime, make_trainjob, wait_until
 
 if TYPE_CHECKING:
     import subprocess
@@ -115,3 +115,23 @@ def test_a_job_that_fits_no_node_stays_pending_and_says_so(plane: TestPlane) -> 
     assert "selector" in page
     assert plane.get("trainjob", "misfit").get("status", {}).get("conditions", []) == []
     plane.cli("rm", "misfit", "passing")
+
+
+def test_a_job_whose_last_pod_is_deleted_still_tells_why_it_failed(plane: TestPlane) -> None:
+    """Kubernetes deletes the Pod of a Job without retries left when its containers may restart."""
+    runtime = make_runtime("no-retry")
+    job = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]
+    job["template"]["spec"]["restartPolicy"] = "OnFailure"
+    plane.apply(runtime, make_trainjob("causeless", ["sh", "-c", "exit 7"], runtime="no-retry"))
+    plane.wait_condition("causeless", "Failed")
+    wait_until(lambda: plane.pods("causeless") == [], "its Pods are gone")
+    for command in ("get", "logs"):
+        assert "exited with code 7" in plane.cli(command, "causeless")
+
+
+def test_a_finished_job_is_neither_suspended_nor_resumed(plane: TestPlane) -> None:
+    plane.apply(make_trainjob("finished", ["true"]))
+    plane.wait_condition("finished", "Complete")
+    for verb in ("stop", "resume"):
+        assert "finished is Complete and cannot be" in plane.cli(verb, "finished", code=5)
+    assert not plane.get("trainjob", "finished")["spec"].get("suspend")

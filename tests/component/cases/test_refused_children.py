@@ -88,6 +88,32 @@ def test_refused_pods_are_said_on_the_page_of_the_job(plane: TestPlane) -> None:
     plane.cli("rm", "podless")
 
 
+def test_refusal_of_a_part_of_the_pods_is_said_beside_running(plane: TestPlane) -> None:
+    plane.apply(make_quota("one-pod", pods=1))
+    plane.apply(make_trainjob("partial", ["sleep", "600"], nodes=3))
+    plane.cli("wait", "partial", "--for", "running", "--timeout", "60")
+    for command in (("get", "partial"), ("ls", "-o", "wide")):
+
+        def says_why(words: tuple[str, ...] = command) -> str:
+            text = plane.cli(*words)
+            return text if "exceeded quota: one-pod" in text else ""
+
+        page = wait_until(says_why, "the quota is named")
+        assert "1/3" in page
+        assert "Running" in page
+    plane.kubectl("delete", "resourcequota", "one-pod")
+    wait_until(lambda: "3/3" in plane.cli("get", "partial"), "all nodes run")
+    assert "quota" not in plane.cli("get", "partial")
+    plane.cli("rm", "partial")
+
+
+def test_a_job_over_quota_is_refused_and_not_invalid(plane: TestPlane) -> None:
+    plane.apply(make_quota("no-jobs", **{"count/trainjobs.trainer.kubeflow.org": 0}))
+    text = plane.cli("submit", "--runtime", "plain-distributed", "--", "true", code=5)
+    assert "exceeded quota: no-jobs" in text
+    plane.kubectl("delete", "resourcequota", "no-jobs")
+
+
 async def test_a_lifted_quota_cuts_the_longest_back_off_short(registry: Registry) -> None:
     """Left to its back-off, a job that was refused for an hour would wait five minutes more."""
     api, queue = InProcessApi(registry), WorkQueue(SystemClock())

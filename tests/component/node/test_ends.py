@@ -6,6 +6,7 @@ import pytest
 
 from tests.component.node.memory_api import make_container, make_pod
 from trainwright.api.kinds import POD
+from trainwright.api.wellknown import WORKING_DIR_ANNOTATION
 from trainwright.base.objects import dig
 from trainwright.machinery.api import DeleteOptions
 from trainwright.node.instance import find_marked
@@ -150,3 +151,22 @@ async def test_probes_over_http_and_tcp(laptop: Laptop) -> None:
     await laptop.submit(make_pod(container))
     await laptop.wait_for(lambda: laptop.container().get("ready"))
     assert laptop.container()["started"] is True
+
+
+async def test_events_tell_of_a_lost_folder_and_of_the_exit(laptop: Laptop, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    await laptop.start()
+    script = "echo out of luck > $TRAINWRIGHT_TERMINATION_LOG; exit 3"
+    annotations = {WORKING_DIR_ANNOTATION: str(gone)}
+    await laptop.submit(make_pod(make_container(script), metadata={"annotations": annotations}))
+    await laptop.wait_phase("Failed")
+    told = {"WorkingFolderLost": str(gone), "ContainerExited": "exited with code 3: out of luck"}
+    for reason, words in told.items():
+
+        def is_told(wanted: str = reason) -> bool:
+            return wanted in laptop.reasons()
+
+        await laptop.wait_for(is_told)
+        event = next(event for event in laptop.api.events if event["reason"] == reason)
+        assert words in event["note"]
+        assert event["type"] == "Warning"

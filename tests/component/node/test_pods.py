@@ -234,6 +234,7 @@ async def test_lost_process_is_reported_and_its_children_killed(
     await laptop.wait_phase("Failed")
     state = laptop.container()["state"]["terminated"]
     assert (state["exitCode"], state["reason"]) == (137, "ContainerStatusUnknown")
+    await laptop.wait_for(lambda: laptop.reasons().count("ContainerStatusUnknown") == 1)
     await laptop.wait_for(lambda: not find_marked(marker))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,6 +47,20 @@ def test_ctrl_c_of_a_run_leaves_the_job_running(tmp_path: Path) -> None:
         (plane.scratch / "go").touch()
         plane.wait_condition("kept", "Complete")
         assert "node/0 | finished" in plane.cli("logs", "kept")
+
+
+def test_the_port_stays_so_that_copies_of_the_kubeconfig_do(tmp_path: Path) -> None:
+    with make_plane(tmp_path) as plane:
+        before = plane.record.server
+        plane.cli("down")
+        plane.up()
+        assert plane.record.server == before
+        plane.cli("down")
+        port = int(before.rpartition(":")[2])
+        with socket.create_server(("127.0.0.1", port)):
+            plane.up()
+            assert plane.record.server != before
+            plane.cli("ls")
 
 
 def test_two_planes_run_side_by_side(tmp_path: Path, plane: TestPlane) -> None:
