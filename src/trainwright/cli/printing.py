@@ -91,7 +91,7 @@ def make_console(stream: TextIO | None = None) -> Console:
     stream = stream or sys.stdout
     return Console(
         file=stream,
-        no_color=bool(os.environ.get("NO_COLOR")),
+        color_system=None if os.environ.get("NO_COLOR") else "auto",  # None: no bold, no dim either
         highlight=False,
         soft_wrap=True,
         markup=False,
