@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trainwright.cli.exits import Exit, fail
-from trainwright.cli.options import Output, OutputFormat
+from trainwright.cli.options import ISOLATION_OPTION, Isolation, Output, OutputFormat
 
 if TYPE_CHECKING:
     from trainwright.base.objects import Object
@@ -24,6 +24,12 @@ DataDir = Annotated[
         file_okay=False,
     ),
 ]
+
+ISOLATION_MEANINGS = {
+    "none": "pods share the machine's network; paths, names and ports are rewritten",
+    "mounts": "mounts and host names of a pod's own; the machine's network, names and ports rewritten",
+    "namespace": "each job has a network of its own, without a way out",
+}
 
 
 def up(
@@ -43,6 +49,7 @@ def up(
     no_node: Annotated[
         bool, typer.Option("--no-node", help="Run no Pods here: API and controllers only.")
     ] = False,
+    isolation: Annotated[Isolation, ISOLATION_OPTION] = Isolation.AUTO,
 ) -> None:
     """Start the laptop's control plane: API server, controllers and node in one process.
 
@@ -68,6 +75,8 @@ def up(
         "--controllers",
         controllers,
         *(["--no-node"] if no_node else []),
+        "--isolation",
+        isolation,
     ]
     if detach:
         try:
@@ -135,7 +144,7 @@ def status(
         print(f"server     {record.server}")
         print(f"data       {home.folder}")
         print(f"kubeconfig {home.kubeconfig}")
-        print(f"isolation  {record.isolation}")
+        print(f"isolation  {record.isolation} ({ISOLATION_MEANINGS[record.isolation]})")
     if record is None:
         raise typer.Exit(Exit.JOB_FAILED)
 

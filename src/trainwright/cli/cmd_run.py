@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trainwright.cli.exits import Exit, fail, run_command
-from trainwright.cli.options import Kubeconfig, Namespace, Output, OutputFormat, Ranks
+from trainwright.cli.options import (
+    ISOLATION_OPTION,
+    Isolation,
+    Kubeconfig,
+    Namespace,
+    Output,
+    OutputFormat,
+    Ranks,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -53,6 +61,7 @@ def run(
         bool, typer.Option("--detach", "-d", help="Submit, and do not follow.")
     ] = False,
     dry_run: DryRun = "",
+    isolation: Annotated[Isolation | None, ISOLATION_OPTION] = None,
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Run a job and follow it to its end; the exit code mirrors the job's.
@@ -76,7 +85,7 @@ def run(
 
         from trainwright.cli.temporary import ensure_plane
 
-        async with ensure_plane(kubeconfig) as plane, plane.api as api:
+        async with ensure_plane(kubeconfig, isolation) as plane, plane.api as api:
             from trainwright.cli.printing import make_console
 
             console = make_console()

@@ -19,6 +19,21 @@ class Output(StrEnum):
     NAME = "name"
 
 
+class Isolation(StrEnum):
+    """What separates the Pods of a laptop's plane from its machine and each other."""
+
+    AUTO = "auto"
+    NONE = "none"
+    NAMESPACE = "namespace"
+
+
+ISOLATION_OPTION = typer.Option(
+    "--isolation",
+    help="auto: own mounts where the system allows them; none: paths are rewritten; "
+    "namespace: besides the mounts a network of each job's own, without a way out.",
+    show_default=False,
+)
+
 Namespace = Annotated[
     str,
     typer.Option("--namespace", "-n", help="Namespace; the kubeconfig's own by default."),

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trainwright.base.errors import LocalRunError
 from trainwright.cli.connection import print_warning
 from trainwright.machinery.client import HttpApi
 from trainwright.machinery.kubeconfig import read_kubeconfig
@@ -31,15 +32,27 @@ class Plane:
 
 
 @asynccontextmanager
-async def ensure_plane(kubeconfig: Path | None) -> AsyncIterator[Plane]:
-    """A plane for the time of the block."""
+async def ensure_plane(
+    kubeconfig: Path | None, isolation: str | None = None
+) -> AsyncIterator[Plane]:
+    """A plane for the time of the block.
+
+    Raises:
+        LocalRunError: it cannot be started, or one is up that isolates jobs otherwise.
+    """
     if kubeconfig is not None:
         yield Plane(HttpApi(read_kubeconfig(kubeconfig), print_warning))
         return
     home = find_home(os.environ)
-    started = find_plane(home) is None
-    if started:
-        start_plane(home, ["--temporary"])
+    running = find_plane(home)
+    started = running is None
+    if running is None:
+        start_plane(home, ["--temporary", *(["--isolation", isolation] if isolation else [])])
+    elif isolation not in {None, "auto", running.isolation}:
+        raise LocalRunError(
+            f"the plane that is up has isolation {running.isolation}, not {isolation}; "
+            "stop it with `trainwright down`, or leave --isolation out"
+        )
     plane = Plane(HttpApi(read_kubeconfig(home.kubeconfig), print_warning), is_ours=started)
     try:
         yield plane

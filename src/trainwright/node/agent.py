@@ -97,8 +97,10 @@ class NodeAgent:
 
     @property
     def isolation(self) -> str:
-        """What is in force for pods with mounts: `namespace`, or `none` (paths are rewritten)."""
-        return "namespace" if self._host.has_namespaces else "none"
+        """What is in force: `namespace`, `mounts` (the network is the machine's), or `none`."""
+        if self._host.has_networks:
+            return "namespace"
+        return "mounts" if self._host.has_namespaces else "none"
 
     async def run(self) -> None:
         """Register the node and run its pods until `stop`."""
@@ -161,7 +163,7 @@ class NodeAgent:
                 break
         for uid in self._host.list_pod_uids() - uids:
             await self._kill_folder(uid)
-        self._host.ports.release_except(jobs)
+        self._host.release_jobs_except(jobs)
 
     async def _kill_folder(self, uid: str) -> None:
         containers = self._host.folders_of(uid).pod / "containers"
@@ -227,7 +229,7 @@ class NodeAgent:
         if held is not None:
             job = job_key_of(held.pod)
             if all(job_key_of(other.pod) != job for other in self._held.values()):
-                self._host.ports.release(job)
+                self._host.release_job(job)
 
     def _kick_namespace(self, _type: WatchType, _before: Object | None, obj: Object) -> None:
         for held in self._held.values():

@@ -9,9 +9,12 @@ import os
 import pty
 import shutil
 import signal
+import socket
 import struct
+import subprocess
+import sys
 import termios
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +28,15 @@ STDOUT, STDERR = 1, 2
 NOT_FOUND_EXIT_CODE = 127
 OUTPUT_LIMIT = 10240
 """Of a probe's or hook's output this much is kept."""
+CONNECT = """
+import socket, sys
+try:
+    found = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+except OSError as error:
+    sys.exit(str(error))
+socket.send_fds(socket.socket(fileno=0), [b"x"], [found.fileno()])
+"""
+"""Hands its caller a connection, which stays in the network in which it was made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +47,7 @@ class ExecTarget:
     env: Mapping[str, str]
     cwd: str
     has_namespace: bool
+    has_network: bool = False
 
 
 class ExecSession:
@@ -131,8 +144,9 @@ def build_exec_command(target: ExecTarget, command: Sequence[str]) -> tuple[str,
     if not target.has_namespace or nsenter is None:
         return tuple(command)
     user = () if os.getuid() == 0 else ("--user", "--preserve-credentials")
+    network = ("--net",) if target.has_network else ()
     return (
-        nsenter, "--target", str(target.pid), "--mount", "--uts", *user,
+        nsenter, "--target", str(target.pid), "--mount", "--uts", *network, *user,
         f"--wdns={target.cwd}", "--", *command,
     )  # fmt: skip
 
@@ -186,10 +200,49 @@ async def run_exec(target: ExecTarget, command: Sequence[str]) -> tuple[int, str
         await session.close()
 
 
+async def connect(target: ExecTarget, host: str, port: int) -> socket.socket:
+    """Connect as the container would, from inside its network.
+
+    Raises:
+        OSError: nobody answers.
+    """
+    own, theirs = socket.socketpair()
+    own.setblocking(False)
+    words = build_exec_command(
+        replace(target, cwd="/"), (sys.executable, "-I", "-S", "-c", CONNECT, host, str(port))
+    )
+    with own:
+        with theirs:
+            process = await asyncio.create_subprocess_exec(
+                *words,
+                cwd="/",
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+            )
+        try:
+            _, said = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        if process.returncode != 0:
+            raise OSError(said.decode(errors="replace").strip() or "cannot connect")
+        _, (descriptor, *_), _, _ = socket.recv_fds(own, 1, 1)
+    connection = socket.socket(fileno=descriptor)
+    connection.setblocking(False)
+    return connection
+
+
 def build_exec_target(pid: int, spec: Mapping[str, Any]) -> ExecTarget:
     """The exec target of a process that was started by `spec`."""
+    namespace = spec.get("namespace") or {}
     return ExecTarget(
-        pid=pid, env=spec["env"], cwd=spec["cwd"], has_namespace=bool(spec.get("namespace"))
+        pid=pid,
+        env=spec["env"],
+        cwd=spec["cwd"],
+        has_namespace=bool(namespace),
+        has_network=bool(namespace.get("network")),
     )
 
 
@@ -203,9 +256,12 @@ def read_surroundings(instance: Instance) -> Mapping[str, Any]:
     except OSError:
         return {"env": {}, "cwd": "/"}
     pairs = (row.decode(errors="surrogateescape").partition("=") for row in rows if row)
-    own, theirs = Path("/proc/self/ns/mnt"), Path(f"/proc/{pid}/ns/mnt")
+    namespace = {"network": _is_elsewhere(pid, "net")} if _is_elsewhere(pid, "mnt") else {}
+    return {"env": {key: value for key, _, value in pairs}, "cwd": cwd, "namespace": namespace}
+
+
+def _is_elsewhere(pid: int, kind: str) -> bool:
     try:
-        has_namespace = own.readlink() != theirs.readlink()
+        return os.readlink(f"/proc/self/ns/{kind}") != os.readlink(f"/proc/{pid}/ns/{kind}")
     except OSError:
-        has_namespace = False
-    return {"env": {key: value for key, _, value in pairs}, "cwd": cwd, "namespace": has_namespace}
+        return False

@@ -20,7 +20,7 @@ from trainwright.api.kinds import (
     Kind,
 )
 from trainwright.api.wellknown import JOBSET_NAME_LABEL, WORKING_DIR_ANNOTATION
-from trainwright.base.errors import Conflict, NotFound
+from trainwright.base.errors import Conflict, LocalRunError, NotFound
 from trainwright.base.objects import (
     Object,
     ObjectView,
@@ -116,22 +116,57 @@ class Host:
             if sys.platform == "linux" and settings.use_cgroups
             else None
         )
-        self.has_namespaces = settings.isolation != "none" and self._probe_namespaces()
+        self.has_networks = settings.isolation == "namespace"
+        refusal = "not asked for" if settings.isolation == "none" else self._probe_namespaces()
+        if refusal and self.has_networks:
+            raise LocalRunError(
+                f"isolation is set to namespace, but this system does not allow it: {refusal}; "
+                "set isolation to auto"
+            )
+        self.has_namespaces = not refusal
         self.capacity = observe_capacity(settings)
 
-    def _probe_namespaces(self) -> bool:
+    def _probe_namespaces(self) -> str:
+        """Why this system does not allow the namespaces that are asked for; empty: it does."""
         if sys.platform != "linux":
-            return False
+            return "it is not Linux"
+        if self.has_networks and shutil.which("nsenter") is None:
+            return "the program nsenter (of util-linux) is missing"
         stage = self.settings.home / "probe"
         stage.mkdir(exist_ok=True, mode=0o700)
-        command = [sys.executable, "-I", "-S", str(self.shim_program), "--probe", str(stage)]
+        network = str(stage / "network") if self.has_networks else ""
+        command = [
+            sys.executable,
+            "-I",
+            "-S",
+            str(self.shim_program),
+            "--probe",
+            str(stage),
+            network,
+        ]
         try:
-            done = subprocess.run(command, capture_output=True, timeout=30, check=False)
-        except (OSError, subprocess.TimeoutExpired):
-            return False
+            done = subprocess.run(command, capture_output=True, timeout=30, check=False, text=True)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return str(error)
         finally:
             shutil.rmtree(stage, ignore_errors=True)
-        return done.returncode == 0
+        return (done.stderr.strip() or "the probe failed") if done.returncode else ""
+
+    def network_file(self, job: str) -> Path:
+        """Names the processes that are in the network of a job."""
+        return self.settings.home / "networks" / job
+
+    def release_job(self, job: str) -> None:
+        """Forget what a job's pods shared, once it has none."""
+        self.ports.release(job)
+        self.network_file(job).unlink(missing_ok=True)
+
+    def release_jobs_except(self, jobs: set[str]) -> None:
+        """Forget what the pods of all jobs but `jobs` shared."""
+        self.ports.release_except(jobs)
+        for path in (self.settings.home / "networks").glob("*"):
+            if path.name not in jobs:
+                path.unlink(missing_ok=True)
 
     def folders_of(self, uid: str) -> PodFolders:
         """The folders of the pod with that uid."""
@@ -291,10 +326,11 @@ def prepare_run(
         LocalRunError: no port is free.
     """
     pod = with_addresses(pod, host.settings.host_ip)
-    pattern = names.build_name_pattern(pod)
+    # In a network of its own a job keeps its ports, and its hosts file has its names.
+    pattern = None if host.has_networks else names.build_name_pattern(pod)
     own = _build_own(host, pod, container, observed.sources)
     words = build_command(container, own)
-    port_map = _map_ports(host, pod, observed.sources, pattern)
+    port_map = {} if host.has_networks else _map_ports(host, pod, observed.sources, pattern)
 
     def rewrite(text: str) -> str:
         return names.rewrite_names(ports.rewrite_ports(text, port_map), pattern)
@@ -393,14 +429,9 @@ def _plan_namespace(
 ) -> dict[str, Any] | None:
     moved = [mount for mount in mounts if not volumes.is_in_place(mount)]
     if not host.has_namespaces:
-        if host.settings.isolation == "namespace":
-            raise ConfigError(
-                "isolation is set to namespace, but this system does not allow mount namespaces; "
-                "set isolation to auto"
-            )
         return None
     has_names = bool(dig(pod, "spec", "subdomain")) or bool(dig(pod, "spec", "hostAliases"))
-    if not moved and not has_names:
+    if not (moved or has_names or host.has_networks):
         return None
     own = host.folders_of(uid_of(pod))
     stage = own.pod / "stage"
@@ -413,7 +444,12 @@ def _plan_namespace(
         hosts.write_text(names.build_hosts(pod, siblings), encoding="utf-8")
         hosts.chmod(0o644)
         entries.append({"source": str(hosts), "target": "/etc/hosts", "readOnly": False})
-    return {"stage": str(stage), "hostname": names.hostname_of(pod), "mounts": entries}
+    plan = {"stage": str(stage), "hostname": names.hostname_of(pod), "mounts": entries}
+    if host.has_networks:
+        network = host.network_file(ports.job_key_of(pod))
+        network.parent.mkdir(exist_ok=True, mode=0o700)
+        plan["network"] = str(network)
+    return plan
 
 
 def _build_moves(

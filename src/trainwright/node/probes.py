@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from trainwright.node.names import LOOPBACK
 
 RunCommand = Callable[[Sequence[str]], Awaitable[tuple[int, str]]]
 """Run a command in the container's surroundings: (exit code, output)."""
+Connect = Callable[[str, int], Awaitable[socket.socket]]
+"""Connect as the container would where it has a network of its own; may raise OSError."""
 FindPort = Callable[[int | str], int]
 """From a probe's port, a number or the name of a container port, to the port on this machine."""
 
@@ -27,6 +30,8 @@ class ProbeSurroundings:
 
     run_command: RunCommand
     find_port: FindPort
+    connect: Connect | None = None
+    """None: the container is in the machine's own network."""
 
 
 async def check_probe(probe: Mapping[str, Any], surroundings: ProbeSurroundings) -> None:
@@ -53,12 +58,22 @@ async def _check(probe: Mapping[str, Any], surroundings: ProbeSurroundings) -> N
     elif "tcpSocket" in probe:
         row = probe["tcpSocket"]
         port = surroundings.find_port(row["port"])
-        _, writer = await asyncio.open_connection(row.get("host") or LOOPBACK, port)
+        _, writer = await _open(surroundings, row.get("host") or LOOPBACK, port)
         writer.close()
     elif "httpGet" in probe:
         await _check_http(probe["httpGet"], surroundings)
     else:
         raise ProbeFailure(f"a probe of kind {sorted(probe)} is not known on the laptop")
+
+
+async def _open(
+    surroundings: ProbeSurroundings, host: str, port: int, context: ssl.SSLContext | None = None
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    if surroundings.connect is None:
+        return await asyncio.open_connection(host, port, ssl=context)
+    connection = await surroundings.connect(host, port)
+    name = host if context else None
+    return await asyncio.open_connection(sock=connection, ssl=context, server_hostname=name)
 
 
 async def _check_http(row: Mapping[str, Any], surroundings: ProbeSurroundings) -> None:
@@ -69,7 +84,7 @@ async def _check_http(row: Mapping[str, Any], surroundings: ProbeSurroundings) -
         context = ssl.create_default_context()
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    reader, writer = await asyncio.open_connection(host, port, ssl=context)
+    reader, writer = await _open(surroundings, host, port, context)
     try:
         headers = {"Host": f"{host}:{port}", "User-Agent": "kube-probe/1.36", "Accept": "*/*"}
         headers |= {h["name"]: h.get("value", "") for h in row.get("httpHeaders") or []}

@@ -22,6 +22,7 @@ from trainwright.node.environment import ConfigError
 from trainwright.node.exec import (
     ExecTarget,
     build_exec_target,
+    connect,
     read_surroundings,
     run_exec,
 )
@@ -40,6 +41,7 @@ from trainwright.node.probes import ProbeFailure, ProbeSurroundings, check_probe
 from trainwright.node.status import ContainerState, Running, Terminated, Waiting, is_sidecar
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Coroutine, Mapping
     from pathlib import Path
 
@@ -489,7 +491,15 @@ class PodRunner:
             number = int(port)
             return self._runs[name].port_map.get(number, number)
 
-        return ProbeSurroundings(run_command=run_command, find_port=find_port)
+        async def connect_inside(host: str, port: int) -> socket.socket:
+            return await connect(self.exec_target(name), host, port)
+
+        has_network = self.exec_target(name).has_network
+        return ProbeSurroundings(
+            run_command=run_command,
+            find_port=find_port,
+            connect=connect_inside if has_network else None,
+        )
 
     async def _run_probes(self, container: Mapping[str, Any], run: _Run) -> None:
         post_start = dig(container, "lifecycle", "postStart")

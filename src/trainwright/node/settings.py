@@ -36,7 +36,7 @@ class NodeSettings:
     max_log_files: int = 5
     isolation: str = "auto"
     """`auto`: mounts of a pod's own where the system allows them; `none`: paths are rewritten;
-    `namespace`: refuse to run pods with mounts where it does not."""
+    `namespace`: besides the mounts a network of the job's own, or no start."""
     use_cgroups: bool = True
     """Whether control groups are used where this user may make some; else children are walked."""
     host_ip: str = "127.0.0.1"

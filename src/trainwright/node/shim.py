@@ -251,7 +251,7 @@ def become_subreaper(libc: Any) -> None:
 class Surroundings:
     """Namespaces of one container: its mounts, hosts file and host name."""
 
-    NEWNS, NEWUTS, NEWUSER = 0x00020000, 0x04000000, 0x10000000
+    NEWNS, NEWUTS, NEWUSER, NEWNET = 0x00020000, 0x04000000, 0x10000000, 0x40000000
     BIND, REC, PRIVATE, REMOUNT, RDONLY = 0x1000, 0x4000, 0x40000, 0x20, 0x1
 
     def __init__(self, libc: Any) -> None:
@@ -275,19 +275,10 @@ class Surroundings:
 
     def enter(self, spec: dict[str, Any]) -> None:
         """Bind `spec["mounts"]` (source, target, readOnly) over a view of the root file system."""
-        uid, gid = os.getuid(), os.getgid()
-        flags = self.NEWNS | self.NEWUTS
-        if uid != 0:
-            flags |= self.NEWUSER
-        self.call("unshare", flags)
-        if uid != 0:
-            for name, text in (
-                ("setgroups", "deny"),
-                ("uid_map", f"{uid} {uid} 1"),
-                ("gid_map", f"{gid} {gid} 1"),
-            ):
-                with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
-                    file.write(text)
+        if spec.get("network"):
+            self.call("unshare", self.NEWNS | self.NEWUTS)
+        else:
+            self.leave(self.NEWNS | self.NEWUTS)
         self.mount("none", "/", self.REC | self.PRIVATE)
         entries = spec["mounts"]
         # All sources first, as trees of their own: a mount may hide where the next source lies.
@@ -305,6 +296,63 @@ class Surroundings:
         name = spec.get("hostname", "").encode()
         if name:
             self.call("sethostname", name, len(name))
+
+    def leave(self, flags: int) -> None:
+        """Enter new namespaces; without root, in a user namespace that makes them ours."""
+        uid, gid = os.getuid(), os.getgid()
+        if uid == 0:
+            self.call("unshare", flags)
+            return
+        self.call("unshare", flags | self.NEWUSER)
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{uid} {uid} 1"),
+            ("gid_map", f"{gid} {gid} 1"),
+        ):
+            with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+                file.write(text)
+
+    def join_network(self, path: str) -> None:
+        """Enter the job's network: that of a shim that lives, else a new one.
+
+        The file at `path` names the shims in it. Nobody else holds it: it ends with the last one.
+        """
+        import fcntl
+
+        boot = read_boot_id()
+        with open(path, "a+", encoding="ascii") as members:
+            fcntl.flock(members, fcntl.LOCK_EX)
+            members.seek(0)
+            if not any(self.follow(line, boot) for line in members):
+                self.leave(self.NEWNET)
+                self.bring_up_loopback()
+                members.truncate(0)
+            pid = os.getpid()
+            members.write(f"{pid} {read_start_time(pid)} {boot}\n")
+
+    def follow(self, member: str, boot_now: str) -> bool:
+        """Enter the network of a process, and its user namespace; False when it is gone."""
+        pid, start_ticks, boot = member.split()
+        if boot != boot_now or str(read_start_time(int(pid))) != start_ticks:
+            return False
+        try:
+            network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+            user = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        if os.getuid() != 0:
+            self.call("setns", user, self.NEWUSER)
+        self.call("setns", network, self.NEWNET)
+        os.close(network)
+        os.close(user)
+        return True
+
+    def bring_up_loopback(self) -> None:
+        import fcntl
+
+        with open(self.libc.socket(2, 2, 0), "rb", buffering=0) as handle:
+            up_and_running = (0x41).to_bytes(2, sys.byteorder)
+            fcntl.ioctl(handle, SET_FLAGS, b"lo".ljust(16, b"\0") + up_and_running + bytes(22))
 
     def clone_tree(self, source: str) -> int:
         import ctypes
@@ -380,6 +428,7 @@ class Surroundings:
 
 
 AT_FDCWD, OPEN_TREE_CLONE, AT_RECURSIVE, MOVE_EMPTY = -100, 1, 0x8000, 4
+SET_FLAGS = 0x8914
 PIVOT_ROOT = {"aarch64": 41, "riscv64": 41, "x86_64": 155}.get(os.uname().machine, 155)
 
 
@@ -417,7 +466,8 @@ class Shim:
         control = os.open(os.path.join(self.folder, "control"), os.O_RDWR | os.O_NONBLOCK)
         streams, error = self.start()
         if error:
-            os.waitpid(self.main, 0)
+            if self.main:
+                os.waitpid(self.main, 0)
             self.finish({"exitCode": START_ERROR, "reason": "StartError", "message": error})
             return
         self.record_start()
@@ -430,6 +480,12 @@ class Shim:
         # One pipe for both streams: two would lose the order in which their lines were written.
         out, out_end = os.pipe()
         failure, failure_end = os.pipe()
+        network = self.spec.get("namespace", {}).get("network")
+        try:
+            if network:
+                Surroundings(self.libc).join_network(network)
+        except OSError as error:
+            return {}, f"the network of the job: {error}"
         self.main = os.fork()
         if self.main == 0:
             try:
@@ -663,8 +719,8 @@ def is_below(path: str, other: str) -> bool:
     return path.startswith(other.rstrip("/") + "/")
 
 
-def probe(stage: str) -> int:
-    """Whether mounts of a container's own are allowed here: exit 0 or 1."""
+def probe(stage: str, network: str) -> int:
+    """Whether mounts of a container's own are allowed here, and a network: exit 0, or 1 saying why."""
     surroundings = Surroundings(load_libc())
     source = os.path.join(stage, "source")
     os.makedirs(source, exist_ok=True)
@@ -672,8 +728,11 @@ def probe(stage: str) -> int:
     os.makedirs(view, exist_ok=True)
     targets = ("/trainwright-probe/below", "/trainwright-other", "/etc/trainwright/x")
     try:
+        if network:
+            surroundings.join_network(network)
         surroundings.enter(
             {
+                "network": network,
                 "stage": view,
                 "mounts": [{"source": source, "target": target} for target in targets],
                 "hostname": "probe",
@@ -682,7 +741,8 @@ def probe(stage: str) -> int:
         for target in targets:
             with open(os.path.join(target, "file"), "w", encoding="ascii") as file:
                 file.write("x")
-    except (OSError, AttributeError):
+    except (OSError, AttributeError) as error:
+        sys.stderr.write(str(error))
         return 1
     return 0 if os.path.exists("/usr") else 1
 
@@ -690,7 +750,7 @@ def probe(stage: str) -> int:
 def main(arguments: list[str]) -> None:
     os.umask(0o077)
     if arguments[0] == "--probe":
-        sys.exit(probe(arguments[1]))
+        sys.exit(probe(*arguments[1:]))
     Shim(arguments[0]).run()
 
 

@@ -45,7 +45,10 @@ def main(arguments: Sequence[str]) -> int:
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     settings = PlaneSettings(
-        port=options.port, controllers=options.controllers, node=not options.no_node
+        port=options.port,
+        controllers=options.controllers,
+        node=not options.no_node,
+        isolation=options.isolation,
     )
     home = Home(Path(options.data_dir))
     os.umask(0o077)
@@ -65,6 +68,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--controllers", default="all")
     parser.add_argument("--no-node", action="store_true")
+    parser.add_argument("--isolation", choices=("auto", "none", "namespace"), default="auto")
     parser.add_argument("--temporary", action="store_true", help="end once no job is left")
     parser.add_argument("--verbose", action="store_true")
     return parser.parse_args(arguments)

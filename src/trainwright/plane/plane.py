@@ -53,6 +53,8 @@ class PlaneSettings:
     """`all`, or names with commas; `-name` leaves one out."""
     node: bool = True
     """Whether Pods run here."""
+    isolation: str = "auto"
+    """See `NodeSettings.isolation`."""
 
 
 def find_last_port(home: Home) -> int:
@@ -85,7 +87,7 @@ class Plane:
 
     @property
     def isolation(self) -> str:
-        """What separates Pods from the machine: `namespace` or `none`."""
+        """What separates Pods from the machine: `namespace`, `mounts` or `none`."""
         return self._node.isolation if self._node else "none"
 
     async def start(self) -> None:
@@ -119,6 +121,7 @@ class Plane:
         if self._settings.node:
             settings = NodeSettings(
                 home=home.folder,
+                isolation=self._settings.isolation,
                 issue_token=build_token_issuer(self.api, authenticator, self._clock),
             )
             self._node = NodeAgent(self.api, self.lister, settings, self._clock)

@@ -8,9 +8,11 @@ import pytest
 
 from tests.component.node.memory_api import MemoryApi, MemoryLister
 from trainwright.api.kinds import POD
+from trainwright.base.errors import LocalRunError
 from trainwright.base.objects import Object, dig
 from trainwright.machinery.clock import SystemClock
 from trainwright.node.agent import NodeAgent
+from trainwright.node.host import Host
 from trainwright.node.settings import NodeSettings
 
 if TYPE_CHECKING:
@@ -84,6 +86,18 @@ async def laptop(tmp_path: Path) -> AsyncIterator[Laptop]:
         await machine.stop(kill=True)
 
 
-@pytest.fixture(params=["none", "auto"])
-def isolation(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture(params=["none", "auto", "namespace"])
+def isolation(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    chosen = str(request.param)
+    if chosen == "namespace":
+        require_networks(tmp_path / "probe")
+    return chosen
+
+
+def require_networks(home: Path) -> None:
+    """Skip where this system does not allow jobs a network of their own."""
+    home.mkdir()
+    try:
+        Host(MemoryApi(), NodeSettings(home=home, isolation="namespace"), SystemClock())
+    except LocalRunError as error:
+        pytest.skip(str(error))

@@ -4,7 +4,7 @@ import base64
 from typing import TYPE_CHECKING
 
 from tests.component.node.memory_api import make_container, make_pod
-from trainwright.api.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, SECRET
+from trainwright.api.kinds import CONFIG_MAP, JOBSET, PERSISTENT_VOLUME_CLAIM, SECRET
 from trainwright.api.wellknown import JOBSET_NAME_LABEL, JOBSET_UID_LABEL
 
 if TYPE_CHECKING:
@@ -100,9 +100,9 @@ async def test_environment_of_a_process(laptop: Laptop, tmp_path: Path) -> None:
     assert python == str(laptop.agent._settings.python.parent / "python")
 
 
-async def test_two_jobs_with_one_port_run_side_by_side(laptop: Laptop, tmp_path: Path) -> None:
+async def test_two_jobs_with_one_port_run_side_by_side(laptop: Laptop, isolation: str) -> None:
     """Each job's pods meet at the job's own port, under the names that the cluster would have."""
-    await laptop.start()
+    await laptop.start(isolation=isolation)
     server = (
         "import os,socket\n"
         "s=socket.create_server(('',int(os.environ['PET_MASTER_PORT'])))\n"
@@ -143,6 +143,13 @@ async def test_two_jobs_with_one_port_run_side_by_side(laptop: Laptop, tmp_path:
             subdomain=job,
         )
 
+    for job in ("red", "blue"):
+        row = {"name": "node", "template": {"spec": {"completions": 2}}}
+        jobset = {
+            "metadata": {"name": job, "namespace": "default"},
+            "spec": {"replicatedJobs": [row]},
+        }
+        await laptop.api.create(JOBSET, jobset, field_manager="test")
     for index in (1, 0):
         for job in ("red", "blue"):
             await laptop.submit(make(job, index))
@@ -154,7 +161,7 @@ async def test_two_jobs_with_one_port_run_side_by_side(laptop: Laptop, tmp_path:
 
 async def test_names_resolve_where_namespaces_are_allowed(laptop: Laptop) -> None:
     await laptop.start()
-    if laptop.agent.isolation != "namespace":
+    if laptop.agent.isolation == "none":
         return
     container = make_container("hostname; getent hosts job-node-0-0.job | cut -d' ' -f1")
     container["command"][2] = "hostname; getent hosts $(printf %s job-node-0-0.jo; echo b)"
