@@ -104,7 +104,11 @@ async def test_two_jobs_hold_one_port_and_reach_nobody_else(isolated: Laptop) ->
             await isolated.submit(make_member(name, name, f'exec python -c "{program}"'))
         for name in ("red", "blue"):
             await isolated.wait_phase("Running", name=name)
-            await isolated.wait_for(lambda name=name: isolated.text(name).count("\n") >= 2)
+
+            def has_said_both(name: str = name) -> bool:
+                return isolated.text(name).count("\n") >= 2
+
+            await isolated.wait_for(has_said_both)
             assert isolated.text(name) == "True\nTrue\n"
     assert network_of(isolated, "red") != network_of(isolated, "blue")
 
