@@ -1,7 +1,8 @@
-"""What a plane holds from its first start: namespaces, the shipped runtimes, the version."""
+"""What a plane adds to a server's first objects: its namespace, the shipped runtimes, the version."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from trainwright import __version__
@@ -16,19 +17,19 @@ if TYPE_CHECKING:
     from trainwright.machinery.api import Api
 
 MANAGER = "trainwright"
-NAMESPACES = ("default", "kube-system", "kube-public", SYSTEM_NAMESPACE)
 PEER_VERSION = "v2.3.0"
 """What the public SDK reads as the control plane's version: the peer's that we behave as."""
 
 
 async def ensure_first_objects(api: Api) -> None:
     """Make what is missing; runtimes are brought to this version's content."""
-    for name in NAMESPACES:
-        namespace: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        try:
-            await api.create(NAMESPACE, namespace, field_manager=MANAGER)
-        except AlreadyExists:
-            continue
+    namespace: Object = {
+        "apiVersion": NAMESPACE.api_version,
+        "kind": NAMESPACE.kind,
+        "metadata": {"name": SYSTEM_NAMESPACE},
+    }
+    with suppress(AlreadyExists):
+        await api.create(NAMESPACE, namespace, field_manager=MANAGER)
     for obj in (_build_public_config(), *load_shipped_runtimes()):
         kind = find_kind(obj["apiVersion"], obj["kind"])
         if kind is None:
