@@ -19,6 +19,7 @@ from trainwright.core.plan import Apply, Delete, Patch, Plan
 from trainwright.core.trainjob.plan import (
     Applied,
     Observed,
+    key_of,
     plan_refusal,
     plan_trainjob,
     record_apply,
@@ -30,7 +31,7 @@ from trainwright.core.trainjob.throttle import hold_back_counts
 from trainwright.machinery.workqueue import Key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from trainwright.api.kinds import Kind
     from trainwright.base.errors import ApiError
@@ -68,14 +69,14 @@ class TrainJobController:
         api: Api,
         lister: Lister,
         clock: Clock,
-        settings: TrainJobSettings = DEFAULT_SETTINGS,
+        settings: Callable[[], TrainJobSettings] = lambda: DEFAULT_SETTINGS,
     ) -> None:
         self._api = api
         self._lister = lister
         self._clock = clock
         self._settings = settings
-        self._applied: dict[str, Applied] = {}
-        """Our last apply of each JobSet, by the uid of its TrainJob."""
+        self._applied: dict[str, dict[str, Applied]] = {}
+        """Our last apply of each object, by the uid of its TrainJob and `key_of`."""
         self._status_written: dict[str, float] = {}
         """When (monotonic) each TrainJob's status was last written, by uid."""
         self._uids: dict[Key, str] = {}
@@ -95,7 +96,7 @@ class TrainJobController:
         if trainjob is None:
             return None
         observed = await self._observe(trainjob)
-        plan = plan_trainjob(observed, self._settings, self._clock.now())
+        plan = plan_trainjob(observed, self._settings(), self._clock.now())
         written = self._status_written.get(uid_of(trainjob))
         since_s = None if written is None else self._clock.monotonic() - written
         return Outcome(trainjob, hold_back_counts(plan, trainjob, since_s))
@@ -105,8 +106,9 @@ class TrainJobController:
         match action:
             case Patch(kind=kind) if kind == TRAINJOB:
                 self._status_written[uid_of(subject)] = self._clock.monotonic()
-            case Apply(kind=kind, obj=desired) if kind == JOBSET:
-                self._applied[uid_of(subject)] = record_apply(dict(desired), written)
+            case Apply(obj=desired):
+                applied = self._applied.setdefault(uid_of(subject), {})
+                applied[key_of(dict(desired))] = record_apply(dict(desired), written)
             case Delete(kind=kind) if kind == JOBSET:
                 self._applied.pop(uid_of(subject), None)
 
@@ -132,7 +134,8 @@ class TrainJobController:
             jobset=jobset,
             snapshot=snapshot,
             runtime=runtime,
-            applied=self._applied.get(uid_of(trainjob)),
+            children=tuple(self._lister.list(CONFIG_MAP, namespace, owner_uid=uid_of(trainjob))),
+            applied=self._applied.get(uid_of(trainjob), {}),
         )
 
     async def _get_runtime(self, trainjob: Object) -> Object | None:

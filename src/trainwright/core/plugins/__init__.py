@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING
 from trainwright.core.plugins.jobset.plugin import JobSetPlugin
 from trainwright.core.plugins.plainml.plugin import PlainMLPlugin
 from trainwright.core.plugins.torch.plugin import TorchPlugin
+from trainwright.core.plugins.trainjobstatus.plugin import TrainJobStatusPlugin
 
 if TYPE_CHECKING:
     from trainwright.base.objects import Object
     from trainwright.core.plugins.base import Plugin
 
-PLUGINS: tuple[Plugin, ...] = (TorchPlugin(), PlainMLPlugin(), JobSetPlugin())
+PLUGINS: tuple[Plugin, ...] = (
+    TorchPlugin(),
+    PlainMLPlugin(),
+    TrainJobStatusPlugin(),
+    JobSetPlugin(),
+)
 
 ML_POLICIES = ("torch", "mpi", "jax", "xgboost", "flux")
 """Every ML policy that a runtime's schema knows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from trainwright.api.conditions import (
     TRAINJOB_FAILED,
     TRAINJOB_SUSPENDED,
 )
-from trainwright.api.kinds import CONFIG_MAP, JOBSET, TRAINJOB
+from trainwright.api.kinds import CONFIG_MAP, JOBSET, TRAINJOB, find_kind
 from trainwright.api.trainjob import TrainingRuntime, TrainJob, parse_runtime, parse_trainjob
 from trainwright.api.wellknown import TTL_ANNOTATION
 from trainwright.base.errors import TrainwrightError
@@ -68,6 +68,7 @@ from trainwright.core.trainjob.status import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from trainwright.core.trainjob.settings import TrainJobSettings
@@ -98,8 +99,10 @@ class Observed:
     """The ConfigMap of the snapshot's name, whoever owns it."""
     runtime: Object | None = None
     """The live runtime; only read while there is no snapshot."""
-    applied: Applied | None = None
-    """Our last apply of the JobSet, when this process knows it."""
+    children: tuple[Object, ...] = ()
+    """Other objects that the TrainJob controls, as the lister shows them."""
+    applied: Mapping[str, Applied] = field(default_factory=dict)
+    """Our last apply of each object, by `key_of`, as far as this process knows it."""
 
 
 class _Blocked(TrainwrightError):
@@ -162,9 +165,19 @@ def plan_refusal(trainjob: Object, planned: Plan, text: str, now: datetime) -> P
     return _plan_blocked(trainjob, status, _finding(trainjob, "ObjectsRefused", text), now)
 
 
-def record_apply(desired: Object, written: Object) -> Applied:
-    """What to remember of an apply that succeeded."""
-    return _applied(desired, written)
+def key_of(obj: Object) -> str:
+    """Tells one of a TrainJob's objects from the others."""
+    return f"{obj['kind']}/{name_of(obj)}"
+
+
+def record_apply(desired: Object, live: Object) -> Applied:
+    """What to remember of an apply that succeeded: what was sent, and the object as it then was."""
+    return Applied(
+        desired=_digest(desired),
+        uid=uid_of(live),
+        generation=dig(live, "metadata", "generation", default=0),
+        metadata=_digest([dict(labels_of(live)), dict(annotations_of(live))]),
+    )
 
 
 def find_remaining_s(trainjob: Object, now: datetime) -> float | None:
@@ -240,20 +253,21 @@ def _wants_apply(view: TrainJob, jobset: Object | None) -> bool:
 
 
 def _plan_apply(obj: Object, observed: Observed) -> Apply | None:
-    if obj["kind"] != JOBSET.kind or observed.jobset is None:
-        return Apply(kind=JOBSET, obj=obj)
-    if observed.applied == _applied(obj, observed.jobset):
+    kind = find_kind(obj["apiVersion"], obj["kind"])
+    if kind is None:
+        raise ValueError(f"{obj['apiVersion']} {obj['kind']} is no kind that can be applied")
+    live = _find_live(obj, observed)
+    if live is None:
+        return Apply(kind=kind, obj=obj)
+    if observed.applied.get(key_of(obj)) == record_apply(obj, live):
         return None
-    return Apply(kind=JOBSET, obj=obj, uid=uid_of(observed.jobset))
+    return Apply(kind=kind, obj=obj, uid=uid_of(live))
 
 
-def _applied(desired: Object, live: Object) -> Applied:
-    return Applied(
-        desired=_digest(desired),
-        uid=uid_of(live),
-        generation=dig(live, "metadata", "generation", default=0),
-        metadata=_digest([dict(labels_of(live)), dict(annotations_of(live))]),
-    )
+def _find_live(obj: Object, observed: Observed) -> Object | None:
+    if obj["kind"] == JOBSET.kind:
+        return observed.jobset
+    return next((child for child in observed.children if key_of(child) == key_of(obj)), None)
 
 
 def _digest(value: object) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from trainwright.api.kinds import JOBSET
 from trainwright.api.trainjob import parse_runtime, parse_trainjob
 from trainwright.core.plugins.base import (
     BuildsObjects,
@@ -153,7 +154,10 @@ def _bare_jobset(job: Job, patches: int) -> Object:
 
 
 def _build_jobset(job: Job, podsets: PodSets) -> Object:
-    for plugin in select_plugins(job):
-        if isinstance(plugin, BuildsObjects):
-            return plugin.build_objects(job, podsets)[0]
-    return {}
+    return next(
+        obj
+        for plugin in select_plugins(job)
+        if isinstance(plugin, BuildsObjects)
+        for obj in plugin.build_objects(job, podsets)
+        if obj["kind"] == JOBSET.kind
+    )

@@ -29,7 +29,7 @@ def processes(*, on_job: Object | None = None, on_runtime: Object | None = None)
 
 
 def test_the_order_of_plugins_is_part_of_the_contract() -> None:
-    assert [plugin.name for plugin in PLUGINS] == ["Torch", "PlainML", "JobSet"]
+    assert [plugin.name for plugin in PLUGINS] == ["Torch", "PlainML", "TrainJobStatus", "JobSet"]
 
 
 def test_each_plugin_has_a_folder_of_the_same_shape() -> None:

@@ -21,6 +21,7 @@ from trainwright.base.objects import Object, dig, find_condition
 from trainwright.core.plan import Apply, Delete, Plan
 from trainwright.core.trainjob.plan import (
     Observed,
+    key_of,
     plan_refusal,
     plan_trainjob,
     record_apply,
@@ -107,7 +108,7 @@ def test_an_unchanged_suspended_jobset_is_not_sent_again() -> None:
     trainjob = make_trainjob(suspend=True, status={"conditions": [make_condition("Suspended")]})
     live, snapshot = make_jobset(trainjob, suspend=True), snapshot_of(trainjob)
     first = plan(trainjob, snapshot=snapshot, jobset=live)
-    remembered = record_apply(applied_jobset(first), live)
+    remembered = {key_of(live): record_apply(applied_jobset(first), live)}
     assert plan(trainjob, snapshot=snapshot, jobset=live, applied=remembered).actions == ()
     edited = live | {"metadata": live["metadata"] | {"labels": {"foreign": "edit"}}}
     again = plan(trainjob, snapshot=snapshot, jobset=edited, applied=remembered)

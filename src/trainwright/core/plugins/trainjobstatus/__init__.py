@@ -1,0 +1,1 @@
+"""The plugin that tells pods where to report their progress."""
