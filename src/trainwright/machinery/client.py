@@ -10,6 +10,7 @@ import re
 import ssl
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trainwright.api.kinds import Kind
+    from trainwright.machinery.credentials import Credentials
 
 CONNECT_TIMEOUT_S = 10.0
 REQUEST_TIMEOUT_S = 60.0
 WATCH_SILENCE_S = 600.0
 """A watch with no byte for this long is taken for a half-open connection and ends."""
+UNAUTHORIZED = 401
 _WARNING = re.compile(r'299 \S+ "(.*)"')
 """The header in which a Kubernetes server tells what it accepted but finds doubtful."""
 
@@ -37,7 +40,7 @@ class Connection:
     """Where an API server is and how to prove who we are. `repr` shows no secret."""
 
     server: str
-    """`https://host:port`, without a path."""
+    """`https://host:port`; a path after it leads every request, as with proxies of clusters."""
     ca_file: Path | None = None
     ca_data: str = field(default="", repr=False)
     """The authority's certificate as PEM text, when there is no file."""
@@ -48,16 +51,26 @@ class Connection:
     insecure: bool = False
     namespace: str = "default"
     """Where objects without a namespace go."""
+    tls_server_name: str = ""
+    """What the server's certificate must say, when that is not the host of `server`."""
+    proxy: str = ""
+    """`http://host:port` of a proxy in between."""
+    credentials: Credentials | None = field(default=None, repr=False)
+    """Where the token and the client certificate come from, when they are made or renewed."""
 
     def ssl_context(self) -> ssl.SSLContext | bool:
         """The TLS settings; True means the system's authorities."""
-        if self.insecure:
+        has_certificate = self.client_certificate is not None or self.credentials is not None
+        if self.insecure and not has_certificate:
             return False
-        if self.ca_file is None and not self.ca_data and self.client_certificate is None:
+        if self.ca_file is None and not self.ca_data and not has_certificate:
             return True
         context = ssl.create_default_context(
             cafile=str(self.ca_file) if self.ca_file else None, cadata=self.ca_data or None
         )
+        if self.insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
         if self.client_certificate is not None:
             context.load_cert_chain(self.client_certificate, self.client_key)
         return context
@@ -74,18 +87,31 @@ class HttpApi:
     """`Api` over HTTP. Use as an async context manager. `warn` gets what the server warns of."""
 
     def __init__(
-        self, connection: Connection, warn: Callable[[str], None] = lambda _text: None
+        self,
+        connection: Connection,
+        warn: Callable[[str], None] = lambda _text: None,
+        *,
+        observers: Sequence[aiohttp.TraceConfig] = (),
+        user_agent: str = "trainwright",
     ) -> None:
+        """`observers` see every request on its way, and may hold it up or stop it."""
         self.connection = connection
         self._warn = warn
+        self._observers = observers
+        self._user_agent = user_agent
+        self._tls = connection.ssl_context()
+        self._prefix = urlsplit(connection.server).path.rstrip("/")
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
+        address = urlsplit(self.connection.server)
         self._session = aiohttp.ClientSession(
-            self.connection.server,
-            connector=aiohttp.TCPConnector(ssl=self.connection.ssl_context(), limit=64),
+            f"{address.scheme}://{address.netloc}",
+            connector=aiohttp.TCPConnector(ssl=self._tls, limit=64),
             timeout=aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
-            headers={"User-Agent": "trainwright"},
+            headers={"User-Agent": self._user_agent},
+            proxy=self.connection.proxy or None,
+            trace_configs=list(self._observers),
         )
         return self
 
@@ -232,17 +258,23 @@ class HttpApi:
         content_type: str = "application/json",
     ) -> Object:
         """One request with a JSON answer; raises the typed error of a failed one."""
-        headers = {"Accept": "application/json", **self.connection.authorization()}
+        headers = {"Accept": "application/json"}
         data = None
         if body is not None:
             data = msgspec.json.encode(body)
             headers["Content-Type"] = content_type
         try:
+            headers |= await self._authorize()
             async with self._open.request(
-                method, path, params=_present(query), data=data, headers=headers
+                method,
+                self._prefix + path,
+                params=_present(query),
+                data=data,
+                headers=headers,
+                server_hostname=self.connection.tls_server_name or None,
             ) as response:
                 self._pass_on_warnings(response)
-                return _read_answer(response.status, await response.read())
+                return self._read_answer(response.status, await response.read())
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._unreachable(error) from error
 
@@ -271,18 +303,35 @@ class HttpApi:
     ) -> AsyncIterator[bytes]:
         """GET a stream and yield its bytes as they come; ends when `silence_s` brought nothing."""
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT_S, sock_read=silence_s)
-        headers = {"Accept": "application/json, */*", **self.connection.authorization()}
         try:
+            headers = {"Accept": "application/json, */*", **await self._authorize()}
             async with self._open.get(
-                path, params=_present(query), headers=headers, timeout=timeout
+                self._prefix + path,
+                params=_present(query),
+                headers=headers,
+                timeout=timeout,
+                server_hostname=self.connection.tls_server_name or None,
             ) as response:
                 self._pass_on_warnings(response)
                 if response.status >= 400:
-                    _read_answer(response.status, await response.read())
+                    self._read_answer(response.status, await response.read())
                 async for chunk in response.content.iter_any():
                     yield chunk
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._unreachable(error) from error
+
+    async def _authorize(self) -> Mapping[str, str]:
+        """The Authorization header, with a client certificate of now in the TLS settings."""
+        credentials = self.connection.credentials
+        token = await credentials.renew(self._tls) if credentials is not None else ""
+        if token:
+            return {"Authorization": f"Bearer {token}"}
+        return self.connection.authorization()
+
+    def _read_answer(self, code: int, body: bytes) -> Object:
+        if code == UNAUTHORIZED and self.connection.credentials is not None:
+            self.connection.credentials.reject()
+        return _read_answer(code, body)
 
     def _pass_on_warnings(self, response: aiohttp.ClientResponse) -> None:
         for header in response.headers.getall("Warning", ()):
