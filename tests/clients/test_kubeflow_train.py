@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.planes import make_plane
+from tests.support.planes import make_plane, make_trainjob, wait_until
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).parent / "programs" / "kubeflow_train.py"
@@ -29,3 +29,24 @@ def test_a_function_trains_on_two_nodes(tmp_path: Path) -> None:
         )
         assert done.returncode == 0, done.stdout + done.stderr
         assert plane.pod_processes() == []
+
+
+REPORT = """
+from kubeflow.trainer import update_trainjob_status
+assert update_trainjob_status(
+    progress_percent=42, estimated_remaining_seconds=7, metrics={"loss": 0.25}
+)
+"""
+
+
+def test_the_progress_call_of_the_sdk_is_taken(tmp_path: Path) -> None:
+    python = str(ROOT / ".venv-kubeflow" / "bin" / "python")
+    with make_plane(tmp_path) as plane:
+        plane.apply(make_trainjob("reports", [python, "-c", REPORT]))
+        plane.wait_condition("reports", "Complete")
+        status = wait_until(
+            lambda: plane.get("trainjob", "reports")["status"].get("trainerStatus"), "its progress"
+        )
+        assert status["progressPercentage"] == 42
+        assert status["estimatedRemainingSeconds"] == 7
+        assert status["metrics"] == [{"name": "loss", "value": "0.25"}]

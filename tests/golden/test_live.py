@@ -1,7 +1,7 @@
 """Cases recorded from the Go controller of Kubeflow Trainer 2.3.0, played against our plane.
 
-Lane `bare`: the TrainJob controller alone, the cases play the JobSet's part. Lane `live`: everything
-runs. The checker and its cases lie in `recorded/`; its README says what "same" means.
+Lane `bare`: the TrainJob controller alone, the cases play the JobSet's part. Lane `gate`: the same
+with progress on. Lane `live`: everything runs. The checker and its cases lie in `recorded/`; its README says what "same" means.
 """
 
 from __future__ import annotations
@@ -45,10 +45,16 @@ def play(plane: TestPlane, *arguments: str) -> str:
 def test_the_trainjob_controller_alone_does_what_was_recorded(tmp_path: Path) -> None:
     only = [word for number in PLAYED for word in ("--only", f"{number:03}")]
     bare = "trainjob,garbage,namespace,expiry"
-    with make_plane(tmp_path, "--no-node", "--controllers", bare) as plane:
+    with make_plane(tmp_path, "--no-progress", "--no-node", "--controllers", bare) as plane:
         assert play(plane, *only, "--lane", "bare").endswith("passed, 0 failed")
 
 
 def test_the_whole_plane_does_what_was_recorded(tmp_path: Path) -> None:
-    with make_plane(tmp_path) as plane:
+    with make_plane(tmp_path, "--no-progress") as plane:
         assert play(plane, "--lane", "live").endswith("passed, 0 failed")
+
+
+def test_pods_are_told_where_to_report_as_was_recorded(tmp_path: Path) -> None:
+    bare = "trainjob,garbage,namespace,expiry"
+    with make_plane(tmp_path, "--no-node", "--controllers", bare) as plane:
+        assert play(plane, "--only", "094", "--lane", "gate") == "1 passed, 0 failed"

@@ -271,6 +271,27 @@ VOLCANO_POD_GROUP = Kind(
     subresources=_status(),
 )
 
+
+def _review(group: str, kind: str) -> Kind:
+    plural = f"{kind.lower()}s"
+    return Kind(group, "v1", kind, plural, namespaced=False, singular=kind.lower())
+
+
+TOKEN_REVIEW = _review("authentication.k8s.io", "TokenReview")
+SELF_SUBJECT_REVIEW = _review("authentication.k8s.io", "SelfSubjectReview")
+SELF_SUBJECT_ACCESS_REVIEW = _review("authorization.k8s.io", "SelfSubjectAccessReview")
+SUBJECT_ACCESS_REVIEW = _review("authorization.k8s.io", "SubjectAccessReview")
+SELF_SUBJECT_RULES_REVIEW = _review("authorization.k8s.io", "SelfSubjectRulesReview")
+
+REVIEW_KINDS = (
+    TOKEN_REVIEW,
+    SELF_SUBJECT_REVIEW,
+    SELF_SUBJECT_ACCESS_REVIEW,
+    SUBJECT_ACCESS_REVIEW,
+    SELF_SUBJECT_RULES_REVIEW,
+)
+"""Questions to an API server: created, answered, not stored."""
+
 TRAINER_KINDS = (TRAINJOB, TRAINING_RUNTIME, CLUSTER_TRAINING_RUNTIME)
 
 CUSTOM_KINDS = (*TRAINER_KINDS, JOBSET, COSCHEDULING_POD_GROUP, VOLCANO_POD_GROUP)

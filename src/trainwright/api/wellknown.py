@@ -8,6 +8,9 @@ from __future__ import annotations
 TRAINER_MANAGER = "trainer"
 """Field manager of every object that the TrainJob controller applies."""
 
+STATUS_MANAGER = "trainer-status"
+"""Field manager of what trainings say about themselves."""
+
 TRAINJOB_CONTROLLER = "trainer.kubeflow.org/trainjob-controller"
 """`spec.managedBy` of TrainJobs that we reconcile (the default)."""
 MULTIKUEUE_CONTROLLER = "kueue.x-k8s.io/multikueue"

@@ -49,6 +49,9 @@ def up(
     no_node: Annotated[
         bool, typer.Option("--no-node", help="Run no Pods here: API and controllers only.")
     ] = False,
+    no_progress: Annotated[
+        bool, typer.Option("--no-progress", help="Do not tell Pods where to report progress.")
+    ] = False,
     isolation: Annotated[Isolation, ISOLATION_OPTION] = Isolation.AUTO,
 ) -> None:
     """Start the laptop's control plane: API server, controllers and node in one process.
@@ -75,6 +78,7 @@ def up(
         "--controllers",
         controllers,
         *(["--no-node"] if no_node else []),
+        *(["--no-progress"] if no_progress else []),
         "--isolation",
         isolation,
     ]

@@ -49,6 +49,7 @@ def main(arguments: Sequence[str]) -> int:
         controllers=options.controllers,
         node=not options.no_node,
         isolation=options.isolation,
+        progress=not options.no_progress,
     )
     home = Home(Path(options.data_dir))
     os.umask(0o077)
@@ -69,6 +70,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--controllers", default="all")
     parser.add_argument("--no-node", action="store_true")
     parser.add_argument("--isolation", choices=("auto", "none", "namespace"), default="auto")
+    parser.add_argument("--no-progress", action="store_true", help="Pods report no progress")
     parser.add_argument("--temporary", action="store_true", help="end once no job is left")
     parser.add_argument("--verbose", action="store_true")
     return parser.parse_args(arguments)

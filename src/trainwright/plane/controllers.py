@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from trainwright.base.times import Clock
     from trainwright.controllers.reconciler import Controller
     from trainwright.core.admission import Admission
+    from trainwright.core.trainjob.settings import TrainJobSettings
     from trainwright.machinery.api import Api, Lister
 
 
@@ -39,6 +40,7 @@ class Surroundings:
     """The kinds that there are now, users' own among them."""
     root_ca: str
     """PEM text that Pods trust the API server by."""
+    trainjob_settings: Callable[[], TrainJobSettings]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,10 @@ class Entry:
 
 CONTROLLERS: Mapping[str, Entry] = {
     "trainjob": Entry(
-        lambda s: TrainJobController(api=s.api, lister=s.lister, clock=s.clock), workers=4
+        lambda s: TrainJobController(
+            api=s.api, lister=s.lister, clock=s.clock, settings=s.trainjob_settings
+        ),
+        workers=4,
     ),
     "trainingruntime": Entry(lambda s: RuntimeController(TRAINING_RUNTIME, lister=s.lister)),
     "clustertrainingruntime": Entry(

@@ -11,6 +11,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from trainwright.controllers.reconciler import ControllerLoop
+from trainwright.core.trainjob.settings import (
+    DEFAULT_SETTINGS,
+    StatusServer,
+    TrainJobSettings,
+)
 from trainwright.machinery.events import EventRecorder
 from trainwright.machinery.kubeconfig import read_kubeconfig
 from trainwright.node.agent import NodeAgent
@@ -22,9 +27,11 @@ from trainwright.plane.controllers import (
     choose_admission,
     choose_controllers,
 )
+from trainwright.plane.front import Front
 from trainwright.plane.room import retry_when_there_is_room
 from trainwright.plane.secrets import ensure_secret
-from trainwright.plane.tokens import build_token_issuer
+from trainwright.plane.tokens import IssuedTokens, build_token_issuer
+from trainwright.progress.app import ProgressApp
 from trainwright.server.app import App
 from trainwright.server.auth import Authenticator
 from trainwright.server.certificates import ensure_certificates, write_kubeconfig
@@ -55,6 +62,8 @@ class PlaneSettings:
     """Whether Pods run here."""
     isolation: str = "auto"
     """See `NodeSettings.isolation`."""
+    progress: bool = True
+    """Feature gate TrainJobStatus: Pods may report their progress."""
 
 
 def find_last_port(home: Home) -> int:
@@ -75,6 +84,7 @@ class Plane:
         self._tasks: list[asyncio.Task[None]] = []
         self._loops: Sequence[ControllerLoop] = ()
         self._node: NodeAgent | None = None
+        self._trainjob_settings = DEFAULT_SETTINGS
         self.api: InProcessApi
         self.lister: StoreLister
         self._registry: Registry
@@ -132,7 +142,15 @@ class Plane:
             logs=self._node.logs if self._node else None,
             execs=self._node,
         )
-        self._server = await self._serve(app, certificates)
+        if self._settings.progress:
+            progress = ProgressApp(self.api, IssuedTokens(authenticator), self._clock)
+            self._server = await self._serve(Front(app, progress), certificates)
+            self._trainjob_settings = TrainJobSettings(
+                status_server=StatusServer(url=self.url, ca_pem=certificates.ca_pem.decode())
+            )
+            self._run(progress.run())
+        else:
+            self._server = await self._serve(app, certificates)
         await ensure_first_objects(self.api)
         for loop in self._loops:
             self._run(loop.run())
@@ -142,7 +160,7 @@ class Plane:
             self._run(self._node.run())
         write_kubeconfig(home.kubeconfig, self.url, certificates.ca_pem, token)
 
-    async def _serve(self, app: App, certificates: Certificates) -> RunningServer:
+    async def _serve(self, app: App | Front, certificates: Certificates) -> RunningServer:
         """Listen on the port that is asked for; else on that of the last start, else on any.
 
         Copies of a kubeconfig stay valid as long as the port does.
@@ -187,6 +205,7 @@ class Plane:
             clock=self._clock,
             kinds=self._registry.stored_kinds,
             root_ca=root_ca,
+            trainjob_settings=lambda: self._trainjob_settings,
         )
         return [
             ControllerLoop(

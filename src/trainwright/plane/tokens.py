@@ -1,4 +1,4 @@
-"""Service account tokens for the projected volumes of pods."""
+"""Service account tokens: issued for the projected volumes of pods, read when they come back."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainwright.api.kinds import SERVICE_ACCOUNT
 from trainwright.base.objects import dig, name_of, namespace_of, uid_of
+from trainwright.progress.access import Bearer
 from trainwright.server.auth import AUDIENCE, ServiceAccountToken
 
 if TYPE_CHECKING:
@@ -41,3 +42,17 @@ def build_token_issuer(api: Api, authenticator: Authenticator, clock: Clock) -> 
         )
 
     return issue
+
+
+class IssuedTokens:
+    """Reads the tokens that this installation has issued."""
+
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
+
+    async def read(self, token: str, audience: str) -> Bearer | None:
+        """The pod behind a token; see `progress.access.TokenReader`."""
+        said = self._authenticator.read_service_account_token(token)
+        if said is None or audience not in said.audiences:
+            return None
+        return Bearer(namespace=said.namespace, pod_name=said.pod_name, pod_uid=said.pod_uid)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 import trainwright
+from trainwright.api.kinds import REVIEW_KINDS
 from trainwright.server import discovery
 from trainwright.server.discovery import REVIEW_VERBS, Resource
-from trainwright.server.handlers_reviews import REVIEW_KINDS
 from trainwright.server.http import Answer
 from trainwright.server.http_errors import refuse_path
 from trainwright.server.negotiation import DISCOVERY_SHAPES, PLAIN_JSON, Form, Shape, choose_form

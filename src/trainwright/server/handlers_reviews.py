@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trainwright.api.kinds import Kind
+from trainwright.api.kinds import REVIEW_KINDS, Kind
 from trainwright.base.errors import BadRequest
 from trainwright.base.objects import dig
 from trainwright.server.bodies import decode_body
@@ -15,23 +15,6 @@ if TYPE_CHECKING:
 
     from trainwright.server.backing import Backing
     from trainwright.server.http import HttpRequest
-
-
-def _review(group: str, kind: str) -> Kind:
-    plural = f"{kind.lower()}s"
-    return Kind(group, "v1", kind, plural, namespaced=False, singular=kind.lower())
-
-
-_AUTHORIZATION = "authorization.k8s.io"
-_AUTHENTICATION = "authentication.k8s.io"
-
-REVIEW_KINDS: Sequence[Kind] = (
-    _review(_AUTHENTICATION, "TokenReview"),
-    _review(_AUTHENTICATION, "SelfSubjectReview"),
-    _review(_AUTHORIZATION, "SelfSubjectAccessReview"),
-    _review(_AUTHORIZATION, "SubjectAccessReview"),
-    _review(_AUTHORIZATION, "SelfSubjectRulesReview"),
-)
 
 
 def find_review_kind(parts: Sequence[str]) -> Kind | None:

@@ -1,0 +1,1 @@
+"""The status server: trainings post their progress, TrainJobs show it. A thin shell."""
