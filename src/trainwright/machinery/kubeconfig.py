@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import base64
 import ssl
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-from urllib.request import (
-    getproxies_environment,
-    proxy_bypass_environment,  # type: ignore[attr-defined]  # the stubs forgot it
-)
 
 from trainwright.api.manifests import ManifestError, parse_yaml
 from trainwright.base.errors import TrainwrightError, Unreachable
@@ -150,7 +147,7 @@ def find_connection(
     Raises:
         KubeconfigError: none of these is there, or the first that is cannot be used.
     """
-    proxies = getproxies_environment()
+    proxies = urllib.request.getproxies_environment()
     if kubeconfig is not None:
         return load_kubeconfig((kubeconfig,)).connection(context, proxies), str(kubeconfig)
     if named := environ.get("KUBECONFIG", ""):
@@ -326,6 +323,7 @@ def find_proxy(server: str, proxies: Mapping[str, str]) -> str:
     host = address.hostname or ""
     if host in {"localhost", "::1"} or host.startswith("127."):
         return ""
-    if proxy_bypass_environment(host, dict(proxies)):
+    bypass = urllib.request.proxy_bypass_environment  # type: ignore[attr-defined]  # not in the stubs
+    if bypass(host, dict(proxies)):
         return ""
     return proxies.get(address.scheme, "")

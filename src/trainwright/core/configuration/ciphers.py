@@ -1,0 +1,41 @@
+"""Cipher suites by the names that Go gives them, and what OpenSSL calls the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """One cipher suite of TLS 1.2 and earlier."""
+
+    openssl: str
+    safe: bool = True
+
+
+SUITES = {
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": Suite("ECDHE-ECDSA-AES128-GCM-SHA256"),
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": Suite("ECDHE-RSA-AES128-GCM-SHA256"),
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": Suite("ECDHE-ECDSA-AES256-GCM-SHA384"),
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384": Suite("ECDHE-RSA-AES256-GCM-SHA384"),
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": Suite("ECDHE-ECDSA-CHACHA20-POLY1305"),
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": Suite("ECDHE-RSA-CHACHA20-POLY1305"),
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA": Suite("ECDHE-ECDSA-AES128-SHA"),
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA": Suite("ECDHE-RSA-AES128-SHA"),
+    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA": Suite("ECDHE-ECDSA-AES256-SHA"),
+    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA": Suite("ECDHE-RSA-AES256-SHA"),
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256": Suite("ECDHE-ECDSA-AES128-SHA256", safe=False),
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256": Suite("ECDHE-RSA-AES128-SHA256", safe=False),
+    "TLS_RSA_WITH_AES_128_GCM_SHA256": Suite("AES128-GCM-SHA256", safe=False),
+    "TLS_RSA_WITH_AES_256_GCM_SHA384": Suite("AES256-GCM-SHA384", safe=False),
+    "TLS_RSA_WITH_AES_128_CBC_SHA": Suite("AES128-SHA", safe=False),
+    "TLS_RSA_WITH_AES_256_CBC_SHA": Suite("AES256-SHA", safe=False),
+    "TLS_RSA_WITH_AES_128_CBC_SHA256": Suite("AES128-SHA256", safe=False),
+}
+
+NOT_CHOSEN = (
+    "TLS_AES_128_GCM_SHA256",
+    "TLS_AES_256_GCM_SHA384",
+    "TLS_CHACHA20_POLY1305_SHA256",
+)
+"""Suites of TLS 1.3: always on, in Go as here."""
