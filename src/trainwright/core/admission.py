@@ -57,6 +57,9 @@ class Admission:
     webhook_name: str = ""
     """Set where a real cluster runs these rules in a webhook: a refusal is then a 403
     `admission webhook "<name>" denied the request: ...` instead of a 422."""
+    webhook_says_invalid: bool = False
+    """Whether that webhook answers with the Status of an invalid object: the refusal is then a 422
+    with its causes, and only its text says who refused."""
 
 
 def build_admission() -> Mapping[Kind, Admission]:
@@ -67,7 +70,7 @@ def build_admission() -> Mapping[Kind, Admission]:
     from trainwright.api import kinds
     from trainwright.core.builtin import cluster, config, definitions
     from trainwright.core.job.admission import default_job, validate_job
-    from trainwright.core.jobset.admission import default_jobset, validate_jobset
+    from trainwright.core.jobset.admission import WEBHOOK_NAME, default_jobset, validate_jobset
     from trainwright.core.pods.admission import default_pod, validate_pod
     from trainwright.core.trainjob.admission import build_trainer_admission
 
@@ -91,6 +94,11 @@ def build_admission() -> Mapping[Kind, Admission]:
             default=definitions.default_definition, validate=definitions.validate_definition
         ),
         kinds.JOB: Admission(default=default_job, validate=validate_job),
-        kinds.JOBSET: Admission(default=default_jobset, validate=validate_jobset),
+        kinds.JOBSET: Admission(
+            default=default_jobset,
+            validate=validate_jobset,
+            webhook_name=WEBHOOK_NAME,
+            webhook_says_invalid=True,
+        ),
         **build_trainer_admission(),
     }

@@ -24,10 +24,11 @@ from trainwright.schema.validation import find_schema_errors
 from trainwright.server import ownership, refusals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from trainwright.api.kinds import Kind
+    from trainwright.base.errors import ApiError
     from trainwright.core.admission import Admission, Lookup
     from trainwright.server.namespace_limits import NamespaceLimits
     from trainwright.server.requests import ServedKind, Warnings, WriteOptions
@@ -126,7 +127,7 @@ class Pipeline:
         """Prune, default and check; the result is what may be stored.
 
         Raises:
-            Invalid: by the schema, its CEL rules, or built-in rules. Forbidden: by a webhook's.
+            Invalid: by the schema, its CEL rules, or built-in rules. Forbidden: by most webhooks.
             BadRequest: unknown or duplicate fields under Strict.
         """
         kind = writing.kind
@@ -159,10 +160,8 @@ class Pipeline:
             verdict = rules.validate(request)
             for warning in verdict.warnings:
                 writing.warnings.add(warning)
-            if verdict.errors and rules.webhook_name:
-                raise refusals.denied(rules.webhook_name, verdict.errors)
             if verdict.errors:
-                raise refusals.invalid(kind, name_of(new), verdict.errors)
+                raise _refuse(rules, kind, name_of(new), verdict.errors)
         return new
 
     def _fill_in_limits(self, writing: Writing, namespace: str, new: Object) -> Object:
@@ -227,6 +226,15 @@ class Pipeline:
             errors += () if errors else find_rule_errors(schema, subject, before)
         if errors:
             raise refusals.invalid(writing.kind, name_of(new), errors)
+
+
+def _refuse(rules: Admission, kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiError:
+    """The refusal as whoever runs these rules on a real cluster words it."""
+    if not rules.webhook_name:
+        return refusals.invalid(kind, name, errors)
+    if rules.webhook_says_invalid:
+        return refusals.denied_as_invalid(rules.webhook_name, kind, name, errors)
+    return refusals.denied(rules.webhook_name, errors)
 
 
 def _new_uid() -> str:

@@ -99,5 +99,16 @@ def forbidden_option(options_kind: str, path: str, detail: str) -> ApiError:
 
 def denied(webhook_name: str, errors: Sequence[FieldError]) -> ApiError:
     """403 where a real cluster refuses by webhook; such answers carry no causes."""
-    found = render_errors(errors)
-    return Forbidden(f'admission webhook "{webhook_name}" denied the request: {found}')
+    return Forbidden(_denied_by(webhook_name) + render_errors(errors))
+
+
+def denied_as_invalid(
+    webhook_name: str, kind: Kind, name: str, errors: Sequence[FieldError]
+) -> ApiError:
+    """422 where the webhook of a real cluster answers with the Status of an invalid object."""
+    found = invalid(kind, name, errors)
+    return Invalid(_denied_by(webhook_name) + found.message, details=found.details)
+
+
+def _denied_by(webhook_name: str) -> str:
+    return f'admission webhook "{webhook_name}" denied the request: '

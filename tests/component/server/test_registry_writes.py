@@ -430,3 +430,24 @@ async def test_wrong_shapes_are_refused_by_the_schema(api: InProcessApi) -> None
     for spec in ("text", ["list"], None, {"containers": "text"}, {"containers": [None]}):
         with pytest.raises(Invalid):
             await create(api, {**make_pod(), "spec": spec})
+
+
+async def test_jobsets_are_refused_as_their_webhook_does(registry: Registry) -> None:
+    job = {"name": "a", "dependsOn": [{"name": "b", "status": "Ready"}], "template": {"spec": {}}}
+    jobset = {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "j", "namespace": "default"},
+        "spec": {"replicatedJobs": [job]},
+    }
+    pod = {"spec": {"containers": [{"name": "main", "image": "x"}]}}
+    job["template"] = {"spec": {"template": pod}}
+    with pytest.raises(Invalid) as refused:
+        await registry.create(kinds.JOBSET, "default", jobset, WriteOptions())
+    status = refused.value.to_status()
+    text = 'admission webhook "vjobset.kb.io" denied the request: JobSet.jobset.x-k8s.io "j" is invalid'
+    assert status["message"].startswith(text)
+    assert (status["code"], status["reason"]) == (422, "Invalid")
+    assert status["details"]["name"] == "j"
+    assert status["details"]["kind"] == "JobSet"
+    assert status["details"]["causes"][0]["field"].startswith("spec.replicatedJobs")

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from trainwright.base.objects import Object
     from trainwright.core.admission import Request
 
+WEBHOOK_NAME = "vjobset.kb.io"
+"""The webhook of a cluster's JobSet controller.
+
+Source: JobSet 0.12, which answers with an Invalid Status; earlier releases with Forbidden.
+"""
+
 
 def default_jobset(request: Request) -> Object:
     """The JobSet with the webhook's defaults; on create only.
