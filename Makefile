@@ -1,5 +1,5 @@
-.PHONY: demo test check lock bench
-demo test check lock:
+.PHONY: demo test test-cluster check lock bench
+demo test test-cluster check lock:
 	@scripts/$@
 bench:
 	@benchmarks/run

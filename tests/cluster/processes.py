@@ -1,0 +1,90 @@
+"""Servers as child processes: they end with the test run, whatever ends it, and their logs are kept."""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import socket
+import subprocess
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+READY_S = 120.0
+STOP_S = 20.0
+POLL_S = 0.05
+LOG_TAIL_CHARACTERS = 3000
+_PR_SET_PDEATHSIG = 1
+
+
+class LaneFailure(AssertionError):
+    """A server did not come up; says what it logged."""
+
+
+@contextmanager
+def running(
+    command: Sequence[str], log: Path, environ: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a server; at the end it is asked to go, and made to go."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=environ,
+            start_new_session=True,
+            preexec_fn=_die_with_parent,
+        )
+    try:
+        yield process
+    finally:
+        stop(process)
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End a server."""
+    process.terminate()
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def wait_ready(
+    is_ready: Callable[[], bool], process: subprocess.Popen[bytes], log: Path, what: str
+) -> None:
+    """Wait until a server answers.
+
+    Raises:
+        LaneFailure: with the end of its log, when it ends or stays silent.
+    """
+    deadline = time.monotonic() + READY_S
+    while not is_ready():
+        ended = process.poll()
+        if ended is not None or time.monotonic() > deadline:
+            said = log.read_text(errors="replace")[-LOG_TAIL_CHARACTERS:]
+            how = "was not ready in time" if ended is None else f"ended with {ended}"
+            raise LaneFailure(f"{what} {how}; it said:\n{said}")
+        time.sleep(POLL_S)
+
+
+def find_free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now; all different."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
