@@ -19,7 +19,7 @@ from trainwright.base.errors import ApiError, InternalError, ServiceUnavailable
 from trainwright.machinery.api import WatchType
 from trainwright.server.object_index import ObjectIndex
 from trainwright.server.store_file import (
-    Ballast,
+    DATABASE,
     FolderLock,
     count_reusable_bytes,
     load_revision,
@@ -28,6 +28,7 @@ from trainwright.server.store_file import (
     prepare_folder,
     write_rows,
 )
+from trainwright.server.store_room import Ballast, Reserve
 from trainwright.server.stored import Stored, build_stored, read_stored, render_as_version
 
 if TYPE_CHECKING:
@@ -78,12 +79,13 @@ class Store:
         self._connection = connection
         self._lock = lock
         self._ballast = ballast
+        self._reserve = Reserve(folder / DATABASE)
         self._loop = asyncio.get_running_loop()
         self._objects: dict[str, ObjectIndex] = {}
         self._listeners: list[Callable[[Committed], None]] = []
         self._waiting: queue.SimpleQueue[_Pending | None] = queue.SimpleQueue()
         self._closing = False
-        self._full = False
+        self._full = not self._reserve.renew()
         self._thread = threading.Thread(target=self._write, name="store-writer", daemon=True)
         self.revision = load_revision(connection)
         """The newest committed revision that listeners have been told of."""
@@ -189,14 +191,24 @@ class Store:
             except sqlite3.Error as again:
                 self._fail(group, self._refusal(again))
 
+    def _keep_room(self) -> None:
+        """Notice a full disk while there is still room for deletions."""
+        if not self._full and self._reserve.is_used() and not self._reserve.renew():
+            log.warning("disk is full, new objects are refused folder=%s", self._folder)
+            self._full = True
+
     def _refuse_new(self, group: list[_Pending], *, sure: bool = False) -> list[_Pending]:
         """While the disk is full, new objects are refused so that deletions keep their room."""
-        if not sure and self._ballast.has_room(count_reusable_bytes(self._connection)):
+        if not sure and self._has_room():
             self._full = False
             return group
         new = [pending for pending in group if pending[0].before is None]
         self._fail(new, self._refusal(None))
         return [pending for pending in group if pending[0].before is not None]
+
+    def _has_room(self) -> bool:
+        reusable = count_reusable_bytes(self._connection)
+        return self._ballast.has_room(reusable) and self._reserve.renew()
 
     def _commit(self, group: list[_Pending]) -> None:
         if not group:
@@ -213,6 +225,7 @@ class Store:
         self._next_revision = revision
         futures = [future for _, future in group]
         self._loop.call_soon_threadsafe(self._publish, outcome, futures)
+        self._keep_room()
 
     def _fail(self, group: list[_Pending], error: ApiError) -> None:
         if group:

@@ -1,4 +1,4 @@
-"""The store's place on disk: folder, lock, database file, schema version, ballast.
+"""The store's place on disk: folder, lock, database file, schema version.
 
 Everything here blocks; the writer thread and opening call it, never the event loop's requests.
 """
@@ -9,7 +9,6 @@ import errno
 import fcntl
 import logging
 import os
-import shutil
 import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 DATABASE = "objects.db"
-BALLAST = "ballast"
-BALLAST_BYTES = 4 * 1024 * 1024
-"""Given back to a full disk: some thousand deletions fit into it."""
 
 UPGRADES = (
     """
@@ -193,52 +189,3 @@ def count_reusable_bytes(connection: sqlite3.Connection) -> int:
     (pages,) = connection.execute("PRAGMA freelist_count").fetchone()
     (size,) = connection.execute("PRAGMA page_size").fetchone()
     return int(pages) * int(size)
-
-
-class Ballast:
-    """A few megabytes held back, so that objects can still be deleted when the disk is full."""
-
-    def __init__(self, folder: Path, size_bytes: int = BALLAST_BYTES) -> None:
-        self._folder = folder
-        self._path = folder / BALLAST
-        self._size_bytes = size_bytes
-        self.held = self._path.exists()
-        self.restore()
-
-    def release(self) -> bool:
-        """Give the space back to the disk; False when that has happened before."""
-        held, self.held = self.held, False
-        self._path.unlink(missing_ok=True)
-        return held
-
-    def has_room(self, reusable_bytes: int) -> bool:
-        """Whether a disk that was full has room for new objects again.
-
-        Args:
-            reusable_bytes: free pages inside the database, which deleted objects left.
-        """
-        if self.restore():
-            return True
-        try:
-            free = shutil.disk_usage(self._folder).free
-            return free + reusable_bytes >= 2 * self._size_bytes
-        except OSError:
-            return False
-
-    def restore(self) -> bool:
-        """Take the space (again) if there is plenty; returns whether it is held."""
-        if self.held:
-            return True
-        try:
-            if shutil.disk_usage(self._folder).free < 4 * self._size_bytes:
-                return False
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            try:
-                os.posix_fallocate(descriptor, 0, self._size_bytes)
-            finally:
-                os.close(descriptor)
-        except OSError:
-            self._path.unlink(missing_ok=True)
-            return False
-        self.held = True
-        return True

@@ -18,7 +18,8 @@ from trainwright.machinery.api import PatchType
 from trainwright.server import store as store_module
 from trainwright.server.inprocess import InProcessApi
 from trainwright.server.requests import ListOptions, WatchOptions
-from trainwright.server.store_file import BALLAST, UPGRADES, Ballast, write_rows
+from trainwright.server.store_file import UPGRADES, write_rows
+from trainwright.server.store_room import BALLAST, Ballast
 
 if TYPE_CHECKING:
     from pathlib import Path
