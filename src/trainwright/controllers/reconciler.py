@@ -94,6 +94,10 @@ def _ignore_write(_kind: Kind, _written: Object) -> None:
     pass
 
 
+def _ignore_panic() -> None:
+    pass
+
+
 async def carry_out(action: Action, api: Api, manager: str) -> Object:
     """Do one action and return the server's answer; success when it was done already."""
     match action:
@@ -146,7 +150,10 @@ class ControllerLoop:
         events: EventRecorder,
         workers: int = 1,
         observe_write: WriteObserver = _ignore_write,
+        queue: WorkQueue | None = None,
+        on_panic: Callable[[], None] = _ignore_panic,
     ) -> None:
+        """`queue` is one of its own by default; `on_panic` hears of errors that nobody foresaw."""
         self._controller = controller
         self._api = api
         self._lister = lister
@@ -154,7 +161,8 @@ class ControllerLoop:
         self._workers = workers
         self._observe_write = observe_write
         self._followed: set[str] = set()
-        self.queue = WorkQueue(clock)
+        self._on_panic = on_panic
+        self.queue = WorkQueue(clock) if queue is None else queue
 
     async def run(self) -> None:
         """Reconcile until cancelled or closed."""
@@ -194,6 +202,7 @@ class ControllerLoop:
                     "%s %s: %s; trying again in %.2f s", self._controller.name, key, error, delay_s
                 )
             except Exception:  # the outermost edge: one bad object must not stop the rest
+                self._on_panic()
                 delay_s = self.queue.add_failed(key)
                 logger.exception(
                     "%s %s failed; trying again in %.2f s", self._controller.name, key, delay_s

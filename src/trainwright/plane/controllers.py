@@ -2,66 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trainwright.api.kinds import CLUSTER_TRAINING_RUNTIME, JOBSET, TRAINING_RUNTIME
+from trainwright.api.kinds import JOBSET
 from trainwright.base.errors import LocalRunError
+from trainwright.controllers.catalog import CLUSTER_CONTROLLERS, Entry
 from trainwright.controllers.expiry import EventExpiryController
 from trainwright.controllers.garbage import GarbageController
 from trainwright.controllers.job import JobController
 from trainwright.controllers.jobset import JobSetController
 from trainwright.controllers.namespace import NamespaceController
 from trainwright.controllers.quota import QuotaController
-from trainwright.controllers.runtime import RuntimeController
 from trainwright.controllers.scheduler import SchedulerController
-from trainwright.controllers.trainjob import TrainJobController
 from trainwright.core.admission import build_admission
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from trainwright.api.kinds import Kind
-    from trainwright.base.times import Clock
-    from trainwright.controllers.reconciler import Controller
     from trainwright.core.admission import Admission
-    from trainwright.core.trainjob.settings import TrainJobSettings
-    from trainwright.machinery.api import Api, Lister
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What controllers are built from."""
-
-    api: Api
-    lister: Lister
-    clock: Clock
-    kinds: Callable[[], Sequence[Kind]]
-    """The kinds that there are now, users' own among them."""
-    root_ca: str
-    """PEM text that Pods trust the API server by."""
-    trainjob_settings: Callable[[], TrainJobSettings]
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """How a controller is built, and how many keys it works on at a time."""
-
-    build: Callable[[Surroundings], Controller]
-    workers: int = 1
 
 
 CONTROLLERS: Mapping[str, Entry] = {
-    "trainjob": Entry(
-        lambda s: TrainJobController(
-            api=s.api, lister=s.lister, clock=s.clock, settings=s.trainjob_settings
-        ),
-        workers=4,
-    ),
-    "trainingruntime": Entry(lambda s: RuntimeController(TRAINING_RUNTIME, lister=s.lister)),
-    "clustertrainingruntime": Entry(
-        lambda s: RuntimeController(CLUSTER_TRAINING_RUNTIME, lister=s.lister)
-    ),
+    **{kind.singular: entry for kind, entry in CLUSTER_CONTROLLERS.items()},
     "jobset": Entry(lambda s: JobSetController(lister=s.lister, clock=s.clock), workers=4),
     "job": Entry(lambda s: JobController(lister=s.lister, clock=s.clock), workers=4),
     "scheduler": Entry(lambda s: SchedulerController(lister=s.lister, clock=s.clock)),

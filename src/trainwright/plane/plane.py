@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from trainwright.controllers.catalog import Surroundings
 from trainwright.controllers.reconciler import ControllerLoop
 from trainwright.core.trainjob.settings import (
     DEFAULT_SETTINGS,
@@ -23,7 +24,6 @@ from trainwright.node.settings import NodeSettings
 from trainwright.plane.bootstrap import ensure_first_objects
 from trainwright.plane.controllers import (
     CONTROLLERS,
-    Surroundings,
     choose_admission,
     choose_controllers,
 )
