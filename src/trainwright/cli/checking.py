@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+import yaml
 
 from trainwright.api.kinds import TRAINJOB, find_kind
 from trainwright.api.schemas.registry import schema_of
@@ -13,18 +17,22 @@ from trainwright.base.objects import Object, dig, name_of, namespace_of
 from trainwright.core.admission import Admission, Request, build_admission
 from trainwright.core.findings import Finding
 from trainwright.core.runtimes import load_shipped_runtimes
-from trainwright.core.trainjob.render import Rendered, render_trainjob
+from trainwright.core.trainjob.render import Rendered, join_path, join_place, render_trainjob
 from trainwright.schema.defaulting import apply_defaults
 from trainwright.schema.pruning import prune
 from trainwright.schema.rules import find_rule_errors
 from trainwright.schema.validation import find_schema_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from trainwright.api.kinds import Kind
+    from trainwright.base.objects import Json
 
 DEFAULT_NAMESPACE = "default"
+VALUE_WIDTH = 44
+ORIGIN_COLUMN = 58
+"""Where origins stand, unless a line is longer."""
 GENERATED_END = "xxxxx"
 """Stands for the letters that a server puts behind `generateName`."""
 
@@ -132,8 +140,12 @@ class RenderedJob:
     lines: Sequence[str]
 
 
-def render_job(objects: Sequence[Object]) -> RenderedJob:
+def render_job(objects: Sequence[Object], *, whole: bool = False) -> RenderedJob:
     """The JobSet of the one TrainJob among the objects.
+
+    Args:
+        objects: a manifest.
+        whole: do not cut long values in the lines.
 
     Raises:
         RenderError: there is not exactly one TrainJob, or it is invalid.
@@ -148,7 +160,7 @@ def render_job(objects: Sequence[Object]) -> RenderedJob:
     job, _ = _admit(jobs[0], TRAINJOB, lookup, build_admission())
     runtime = _find_runtime(job, lookup)
     rendered = render_trainjob(job, runtime)
-    return RenderedJob(rendered.jobset, _render_lines(rendered))
+    return RenderedJob(rendered.jobset, _render_lines(rendered, None if whole else VALUE_WIDTH))
 
 
 def _find_runtime(job: Object, lookup: OfflineLookup) -> Object:
@@ -161,24 +173,60 @@ def _find_runtime(job: Object, lookup: OfflineLookup) -> Object:
     return found if schema is None else apply_defaults(schema, found)
 
 
-def _render_lines(rendered: Rendered) -> Sequence[str]:
-    from trainwright.core.trainjob.render import find_leaves
-
-    leaves = [
-        (path, "" if value is None else str(value)) for path, value in find_leaves(rendered.jobset)
-    ]
-    width = min(90, max((len(path) for path, _ in leaves), default=0))
+def _render_lines(rendered: Rendered, value_width: int | None) -> Sequence[str]:
+    """The JobSet as YAML, each value with its origin behind it."""
+    lines = [(_cut(text, value_width), path) for text, path in _walk(rendered.jobset, "", "")]
+    width = min(ORIGIN_COLUMN, max(len(text) for text, _ in lines))
     return [
-        f"{path:{width}}  {_shorten(value):40}  # {_explain(rendered, path)}".rstrip()
-        for path, value in leaves
+        f"{text:{width}}  # {said}" if (said := _explain(rendered, path)) else text
+        for text, path in lines
     ]
+
+
+def _walk(value: Json, path: str, indent: str) -> Iterator[tuple[str, str]]:
+    """Lines of YAML, each with the JSON path of the value on it, or "" when there is none."""
+    for head, item, place in _list_parts(value, path):
+        if isinstance(item, dict | list) and item:
+            if head == "-":
+                # The first line of an element stands beside its dash.
+                lines = list(_walk(item, place, indent + "  "))
+                yield f"{indent}- {lines[0][0].lstrip()}", lines[0][1]
+                yield from lines[1:]
+            else:
+                yield f"{indent}{head}", ""
+                deeper = indent if isinstance(item, list) else indent + "  "
+                yield from _walk(item, place, deeper)
+        else:
+            yield f"{indent}{head} {_render_value(item)}", place
+
+
+def _list_parts(value: Json, path: str) -> Iterator[tuple[str, Json, str]]:
+    """What stands in front of each part, the part, and its path."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield f"{key}:", item, join_path(path, key)
+    else:
+        for index, item in enumerate(value):
+            yield "-", item, join_place(path, index, item)
+
+
+def _render_value(value: Json) -> str:
+    text = yaml.safe_dump(value, default_flow_style=True, width=math.inf, allow_unicode=True)
+    line = text.removesuffix("\n...\n").strip()
+    if "\n" in line:
+        line = json.dumps(value, ensure_ascii=False)
+    return line
+
+
+def _cut(line: str, value_width: int | None) -> str:
+    """The line with its value cut to so many characters."""
+    head = len(line) - len(line.lstrip(" -"))
+    head = max(head, line.find(": ", head) + 2)
+    if value_width is None or len(line) - head <= value_width:
+        return line
+    return line[: head + value_width - 3] + "..."
 
 
 def _explain(rendered: Rendered, path: str) -> str:
     said = (rendered.origins.get(path, ""), rendered.reasons.get(path, ""))
     return ": ".join(part for part in said if part)
-
-
-def _shorten(value: str) -> str:
-    line = value.replace("\n", "\\n")
-    return line if len(line) <= 40 else line[:37] + "..."

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from trainwright.cli.exits import Exit, fail, run_command
 from trainwright.cli.options import Output, OutputFormat
+
+
+class Report(StrEnum):
+    """Formats of a list of findings."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
 
 File = Annotated[
     str,
@@ -20,7 +30,7 @@ File = Annotated[
 def validate(
     file: File,
     strict: Annotated[bool, typer.Option(help="Warnings count as errors too.")] = False,
-    output: OutputFormat = Output.TABLE,
+    output: Annotated[Report, typer.Option("--output", "-o", help="Output format.")] = Report.TABLE,
 ) -> None:
     """Check manifests as the API server would: schema, rules, runtime. Exit 3 when something is wrong.
 
@@ -32,6 +42,7 @@ def validate(
 
     async def main() -> Exit:
         from trainwright.cli.checking import find_findings
+        from trainwright.cli.printing import print_document
         from trainwright.cli.submit import read_manifest_file
 
         objects = read_manifest_file(file)
@@ -39,16 +50,14 @@ def validate(
             source = "standard input" if file == "-" else file
             fail(Exit.INVALID, f"{source}: holds no object, at least one was wanted")
         findings = find_findings(objects)
-        if output is Output.JSON:
-            import json
-
-            print(json.dumps([_to_json(finding) for finding in findings], indent=2))
-        else:
+        if output is Report.TABLE:
             for finding in findings:
                 print(f"{finding.severity}: {finding}")
+        else:
+            print_document([_to_json(finding) for finding in findings], output)
         errors = sum(finding.severity == "error" for finding in findings)
         warnings = sum(finding.severity == "warning" for finding in findings)
-        if output is not Output.JSON:
+        if output is Report.TABLE:
             print(f"{len(objects)} object(s), {errors} error(s), {warnings} warning(s)")
         return Exit.INVALID if errors or (strict and warnings) else Exit.OK
 
@@ -66,6 +75,8 @@ def render(
 ) -> None:
     """Print the JobSet that a TrainJob becomes; by default with the origin of each field.
 
+    Long values are cut; -o wide has them whole.
+
     Examples:
       trainwright render -f job.yaml
       trainwright render -f job.yaml -o yaml
@@ -76,7 +87,7 @@ def render(
         from trainwright.cli.printing import print_object
         from trainwright.cli.submit import read_manifest_file
 
-        rendered = render_job(read_manifest_file(file))
+        rendered = render_job(read_manifest_file(file), whole=output is Output.WIDE)
         if output in {Output.JSON, Output.YAML, Output.NAME}:
             print_object(rendered.jobset, output)
         else:

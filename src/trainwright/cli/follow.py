@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from trainwright.api.kinds import EVENT_V1, JOBSET, POD, TRAINJOB
 from trainwright.api.wellknown import JOBSET_NAME_LABEL
-from trainwright.base.errors import ApiError, Gone, Unreachable
+from trainwright.base.errors import Gone, NotFound, Timeout, Unreachable
 from trainwright.base.objects import dig
 from trainwright.cli.causes import read_causes
 from trainwright.cli.exits import Exit
@@ -158,6 +158,10 @@ async def wait_for(
 
     Returns:
         The exit code and one sentence.
+
+    Raises:
+        NotFound: there is no such job, or it went away.
+        Timeout: it was in no such state in time.
     """
     try:
         async with asyncio.timeout(timeout_s):
@@ -169,10 +173,8 @@ async def wait_for(
                     code = Exit.JOB_FAILED if state == "failed" or wanted == "failed" else Exit.OK
                     return code, (f"TrainJob {namespace}/{name} is {view.state.name}: {view.why}")
     except TimeoutError:
-        return Exit.TIMEOUT, (
+        raise Timeout(
             f"TrainJob {namespace}/{name} is not {wanted} after {timeout_s:g} s; "
             f"`trainwright get {name}` shows how it is"
-        )
-    except ApiError as error:
-        return Exit.NOT_FOUND, str(error)
-    return Exit.NOT_FOUND, f"TrainJob {namespace}/{name} is gone"
+        ) from None
+    raise NotFound(f"TrainJob {namespace}/{name} is gone")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from trainwright.api.kinds import find_kind
 from trainwright.api.manifests import render_yaml
-from trainwright.base.objects import Object, name_of
+from trainwright.base.objects import Json, Object, name_of
 from trainwright.base.times import seconds_between
 
 if TYPE_CHECKING:
@@ -23,15 +23,20 @@ if TYPE_CHECKING:
 RANK_COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "red", "bright_cyan", "bright_green")
 
 
+def print_document(value: Json, output: str) -> None:
+    """Any value as JSON or YAML."""
+    if output == "json":
+        print(json.dumps(value, indent=4, ensure_ascii=False))
+    else:
+        print(render_yaml(value), end="")
+
+
 def print_object(obj: Object, output: Output) -> None:
     """One object as JSON, YAML or `resource/name`."""
-    match output:
-        case "json":
-            print(json.dumps(obj, indent=4, ensure_ascii=False))
-        case "name":
-            print(qualified_name(obj))
-        case _:
-            print(render_yaml(obj), end="")
+    if output == "name":
+        print(qualified_name(obj))
+    else:
+        print_document(obj, output)
 
 
 def print_list(objects: Sequence[Object], output: Output) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAMES = [command.__name__ for commands in COMMANDS.values() for command in commands]
-READERS = ("ls", "get", "events", "validate", "render", "runtimes", "status")
+READERS = ("ls", "get", "events", "render", "runtimes", "status")
 
 
 @pytest.mark.parametrize("name", NAMES)

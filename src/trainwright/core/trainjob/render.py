@@ -101,14 +101,24 @@ def find_leaves(value: Json, path: str = "") -> Iterator[tuple[str, Json]]:
     """Every scalar (and empty map or list) with its path; items with a name are told apart by it."""
     if isinstance(value, dict) and value:
         for key, item in value.items():
-            yield from find_leaves(item, f"{path}.{key}" if path else key)
+            yield from find_leaves(item, join_path(path, key))
     elif isinstance(value, list) and value:
         for index, item in enumerate(value):
-            named = isinstance(item, dict) and isinstance(item.get("name"), str)
-            place = f"name={item['name']}" if named else str(index)
-            yield from find_leaves(item, f"{path}[{place}]")
+            yield from find_leaves(item, join_place(path, index, item))
     else:
         yield path, value
+
+
+def join_path(path: str, key: str) -> str:
+    """The path of a field."""
+    return f"{path}.{key}" if path else key
+
+
+def join_place(path: str, index: int, item: Json) -> str:
+    """The path of a list's element: by its name where it has one."""
+    named = isinstance(item, dict) and isinstance(item.get("name"), str)
+    place = f"name={item['name']}" if named else str(index)
+    return f"{path}[{place}]"
 
 
 def _build_stages(
