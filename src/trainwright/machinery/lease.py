@@ -86,8 +86,8 @@ class WriteFence:
 def fence_writes(fence: WriteFence) -> aiohttp.TraceConfig:
     """An observer for `HttpApi` that refuses writes outside of the fence.
 
-    It looks when the request begins, and again when a connection is at hand: the last moment before
-    bytes leave.
+    It looks when the request begins, again when a connection is at hand, and a last time right before
+    the bytes leave: a process may be stopped for a minute between any two of these.
     """
 
     async def begin(
@@ -109,6 +109,7 @@ def fence_writes(fence: WriteFence) -> aiohttp.TraceConfig:
     trace.on_request_start.append(begin)
     trace.on_connection_create_end.append(connected)
     trace.on_connection_reuseconn.append(connected)
+    trace.on_request_chunk_sent.append(connected)
     return trace
 
 
