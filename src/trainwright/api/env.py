@@ -192,6 +192,8 @@ _USER = (
 )
 
 _NODE = (
+    _row("TRAINWRIGHT_JOB", Writer.NODE, "`namespace/name` of the job that the process belongs to"),
+    _row("TRAINWRIGHT_ATTEMPT", Writer.NODE, "how often its job was restarted before, from 0"),
     _row("GLOO_SOCKET_IFNAME", Writer.NODE, "network device of Gloo"),
     _row("NCCL_SOCKET_IFNAME", Writer.NODE, "network device of NCCL"),
     _row("TP_SOCKET_IFNAME", Writer.NODE, "network device of TensorPipe"),

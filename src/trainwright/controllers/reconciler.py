@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from trainwright.base.errors import AlreadyExists, ApiError, Conflict, NotFound, Unreachable
 from trainwright.base.objects import Object, name_of, namespace_of
+from trainwright.core.journal import NO_JOURNAL, find_transitions
 from trainwright.core.plan import Action, Apply, Create, Delete, Patch, Plan
 from trainwright.machinery.api import DeleteOptions, PatchType, WatchType
 from trainwright.machinery.apply import apply_object
@@ -22,6 +23,7 @@ from trainwright.machinery.workqueue import Key, WorkQueue
 if TYPE_CHECKING:
     from trainwright.api.kinds import Kind
     from trainwright.base.times import Clock
+    from trainwright.core.journal import Journal
     from trainwright.machinery.api import Api, Lister
     from trainwright.machinery.events import EventRecorder
 
@@ -150,6 +152,7 @@ class ControllerLoop:
         events: EventRecorder,
         workers: int = 1,
         observe_write: WriteObserver = _ignore_write,
+        journal: Journal = NO_JOURNAL,
         queue: WorkQueue | None = None,
         on_panic: Callable[[], None] = _ignore_panic,
     ) -> None:
@@ -160,6 +163,7 @@ class ControllerLoop:
         self._events = events
         self._workers = workers
         self._observe_write = observe_write
+        self._journal = journal
         self._followed: set[str] = set()
         self._on_panic = on_panic
         self.queue = WorkQueue(clock) if queue is None else queue
@@ -235,8 +239,15 @@ class ControllerLoop:
         written = await carry_out(action, self._api, self._controller.manager)
         if written:
             self._observe_write(action.kind, written)
+            if isinstance(action, Patch) and action.subresource == "status":
+                self._tell_transitions(subject, action, written)
             if isinstance(self._controller, LearnsFromWrites):
                 self._controller.note_written(subject, action, written)
+
+    def _tell_transitions(self, subject: Object, action: Patch, written: Object) -> None:
+        if (name_of(subject), subject.get("kind")) == (action.name, action.kind.kind):
+            for transition in find_transitions(subject, written):
+                self._journal.record(transition)
 
     async def _explain(self, outcome: Outcome, action: Action, error: ApiError) -> None:
         if isinstance(self._controller, ExplainsFailure):

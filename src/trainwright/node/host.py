@@ -31,6 +31,7 @@ from trainwright.base.objects import (
     namespace_of,
     uid_of,
 )
+from trainwright.core.journal import attempt_of
 from trainwright.machinery.api import PatchType
 from trainwright.merge.quantity import parse_quantity
 from trainwright.node import mpi, names, ports, rsh, volumes
@@ -464,6 +465,7 @@ def _machine_variables(host: Host, pod: Object) -> dict[str, str]:
     search = variables.get("PATH") or os.defpath
     variables["PATH"] = f"{host.settings.python.parent}{os.pathsep}{search}"
     variables["TRAINWRIGHT_JOB"] = ports.job_key_of(pod)
+    variables["TRAINWRIGHT_ATTEMPT"] = str(attempt_of(pod))
     variables["HOSTNAME"] = names.hostname_of(pod)
     return variables | DEFAULT_VARIABLES
 

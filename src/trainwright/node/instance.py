@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import py_compile
+import re
 import shutil
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from trainwright.node.cgroups import kill_group
 
 MARKER = "TRAINWRIGHT_CONTAINER_ID"
 """Variable of every process of a container: by it what a killed shim left behind is found."""
+_FOLDER_NAME = re.compile(r"\d+\.\d+")
 SHIM_ERRORS = "shim.err"
 """The last file that is made before a shim starts: without it nothing has run in a folder."""
 KILL_ROUNDS = 20
@@ -70,7 +72,7 @@ class Instance:
     @property
     def number(self) -> int:
         """How many runs of the container came before."""
-        return int(self.folder.name)
+        return _read_folder_name(self.folder)[1]
 
     @property
     def container_id(self) -> str:
@@ -250,6 +252,16 @@ def _start_shim(folder: Path, program: Path) -> subprocess.Popen[bytes]:
         )
 
 
+def instance_folder(container_folder: Path, attempt: int, number: int) -> Path:
+    """Where a run of a container has its records and its log."""
+    return container_folder / f"{attempt}.{number}"
+
+
+def _read_folder_name(folder: Path) -> tuple[int, int]:
+    attempt, _, number = folder.name.partition(".")
+    return int(attempt), int(number)
+
+
 def list_instances(container_folder: Path) -> list[Instance]:
     """The runs of a container that have folders, oldest first; those that never began left out."""
     if not container_folder.is_dir():
@@ -257,9 +269,9 @@ def list_instances(container_folder: Path) -> list[Instance]:
     folders = [
         path
         for path in container_folder.iterdir()
-        if path.name.isdigit() and (path / SHIM_ERRORS).exists()
+        if _FOLDER_NAME.fullmatch(path.name) and (path / SHIM_ERRORS).exists()
     ]
-    return [Instance(path) for path in sorted(folders, key=lambda path: int(path.name))]
+    return [Instance(path) for path in sorted(folders, key=_read_folder_name)]
 
 
 async def _wait_readable(descriptor: int) -> None:

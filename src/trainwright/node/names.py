@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 CLUSTER_DOMAIN = "cluster.local"
-INTERFACE_VARIABLES = names_written_by(Writer.NODE)
+INTERFACE_VARIABLES = tuple(
+    name for name in names_written_by(Writer.NODE) if name.endswith("_SOCKET_IFNAME")
+)
 _LONGEST_HOSTNAME = 63
 
 

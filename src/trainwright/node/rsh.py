@@ -56,8 +56,10 @@ def find_pid(pods: str, job: str, host: str) -> int:
 def find_running(containers: str) -> int:
     """The process of the first container whose newest run is not over."""
     for name in sorted(os.listdir(containers)):
-        runs = [run for run in os.listdir(os.path.join(containers, name)) if run.isdigit()]
-        for run in sorted(runs, key=int)[-1:]:
+        runs = [run.split(".") for run in os.listdir(os.path.join(containers, name))]
+        numbers = [(int(run[0]), int(run[1])) for run in runs if len(run) == 2]
+        for attempt, number in sorted(numbers)[-1:]:
+            run = f"{attempt}.{number}"
             started = read_text(containers, name, run, "started.json")
             if started and not read_text(containers, name, run, "exit.json"):
                 return int(json.loads(started)["pid"])

@@ -17,6 +17,13 @@ from trainwright.api.conditions import CONTAINER_EXITED, WORKING_FOLDER_LOST
 from trainwright.base.errors import ApiError, LocalRunError, Unreachable
 from trainwright.base.objects import Object, dig, name_of, uid_of
 from trainwright.base.times import parse_time, render_time
+from trainwright.core.journal import (
+    ContainerExited,
+    ContainerStarted,
+    ProbeFailed,
+    attempt_of,
+    subject_of,
+)
 from trainwright.node import status
 from trainwright.node.environment import ConfigError
 from trainwright.node.exec import (
@@ -35,7 +42,13 @@ from trainwright.node.host import (
     explain_start_error,
     prepare_run,
 )
-from trainwright.node.instance import Instance, Record, list_instances, start_instance
+from trainwright.node.instance import (
+    Instance,
+    Record,
+    instance_folder,
+    list_instances,
+    start_instance,
+)
 from trainwright.node.logs import read_tail
 from trainwright.node.probes import ProbeFailure, ProbeSurroundings, check_probe, run_probe
 from trainwright.node.status import ContainerState, Running, Terminated, Waiting, is_sidecar
@@ -87,6 +100,7 @@ class PodRunner:
         self.pod = pod
         self._host = host
         self._reporter = reporter
+        self._journal = host.settings.journal
         self._folders = host.folders_of(uid_of(pod))
         self.states = status.initial_states(pod)
         self._runs: dict[str, _Run] = {}
@@ -291,7 +305,7 @@ class PodRunner:
             restarts=number,
             container_id=row.get("containerID") or "",
         )
-        folder = self._folders.container(name) / str(number)
+        folder = instance_folder(self._folders.container(name), attempt_of(self.pod), number)
         return _Run(Instance(folder), {"env": {}, "cwd": "/"}, {})
 
     async def _start(self, container: Mapping[str, Any]) -> _Run | None:
@@ -331,7 +345,7 @@ class PodRunner:
     async def _start_once(self, container: Mapping[str, Any]) -> _Run:
         name, host = container["name"], self._host
         number = self.states[name].restarts
-        folder = self._folders.container(name) / str(number)
+        folder = instance_folder(self._folders.container(name), attempt_of(self.pod), number)
         observed = Observed(
             sources=await host.observe_sources(self.pod),
             claims=await host.observe_claims(self.pod),
@@ -371,6 +385,8 @@ class PodRunner:
         prober: asyncio.Task[None] | None = None
         try:
             started = await run.instance.wait_started()
+            if started is not None:
+                self._tell_started(container)
             record = run.instance.read_exit()
             if started is not None and record is None:
                 if run.spec.get("standsIn"):
@@ -390,12 +406,32 @@ class PodRunner:
             self._note("Warning", status.STATUS_UNKNOWN, text)
             return lost, ran_s
         ended = self._read_terminated(run.instance, record, container, run.spec)
+        self._journal.record(
+            ContainerExited(
+                subject=subject_of(self.pod),
+                attempt=attempt_of(self.pod),
+                container=name,
+                exit_code=ended.exit_code,
+                signal=ended.signal,
+                reason=ended.reason,
+            )
+        )
         if ended.reason == "StartError":
             self._note("Warning", "Failed", f"Error: {ended.message}")
         elif ended.exit_code and not self._ends[name].is_set():
             # Kubernetes deletes the last Pod of a Job without retries left: this is what stays.
             self._note("Warning", CONTAINER_EXITED, status.describe_exit(name, ended))
         return ended, ran_s
+
+    def _tell_started(self, container: Mapping[str, Any]) -> None:
+        self._journal.record(
+            ContainerStarted(
+                subject=subject_of(self.pod),
+                attempt=attempt_of(self.pod),
+                container=container["name"],
+                image=container.get("image", ""),
+            )
+        )
 
     def _set_running(self, container: Mapping[str, Any], started: Record) -> None:
         name = container["name"]
@@ -529,7 +565,7 @@ class PodRunner:
                 ready = not container.get("readinessProbe")
                 self._set(name, replace(self.states[name], started=True, ready=ready))
             else:
-                self._note("Warning", "Unhealthy", f"Startup probe failed: {message}")
+                self._note_unhealthy(container, "startup", message)
                 run.is_unhealthy = True
             return True
 
@@ -539,7 +575,7 @@ class PodRunner:
         def judge(passed: bool, message: str) -> bool:
             name = container["name"]
             if not passed:
-                self._note("Warning", "Unhealthy", f"Readiness probe failed: {message}")
+                self._note_unhealthy(container, "readiness", message)
             if self.states[name].ready != passed:
                 self._set(name, replace(self.states[name], ready=passed))
             return False
@@ -551,12 +587,24 @@ class PodRunner:
     ) -> None:
         def judge(passed: bool, message: str) -> bool:
             if not passed:
-                self._note("Warning", "Unhealthy", f"Liveness probe failed: {message}")
+                self._note_unhealthy(container, "liveness", message)
                 run.is_unhealthy = True
             return not passed
 
         await run_probe(container["livenessProbe"], surroundings, judge)
         await self._kill_unhealthy(container, run, "liveness")
+
+    def _note_unhealthy(self, container: Mapping[str, Any], probe: str, message: str) -> None:
+        self._note("Warning", "Unhealthy", f"{probe.capitalize()} probe failed: {message}")
+        self._journal.record(
+            ProbeFailed(
+                subject=subject_of(self.pod),
+                attempt=attempt_of(self.pod),
+                container=container["name"],
+                probe=probe,
+                message=message,
+            )
+        )
 
     async def _kill_unhealthy(self, container: Mapping[str, Any], run: _Run, noun: str) -> None:
         name = container["name"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from trainwright.api.wellknown import LAPTOP_NODE_NAME
 from trainwright.base.objects import Object
+from trainwright.core.journal import NO_JOURNAL, Journal
 
 MANAGER = "trainwright-node"
 """Field manager of the node's writes, and its name in events."""
@@ -50,6 +51,8 @@ class NodeSettings:
     """Makes service account tokens; None leaves token files out."""
     config_retry_s: float = 2.0
     """Wait before a missing ConfigMap or Secret is looked for again without a change seen."""
+    journal: Journal = NO_JOURNAL
+    """Told of starts, exits and failed probes."""
     resource_capacity: Mapping[str, str] = field(default_factory=dict)
     """Capacity beside cpu, memory and pods, such as `nvidia.com/gpu`."""
 

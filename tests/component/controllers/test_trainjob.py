@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.journals import KeptJournal
 from trainwright.api.kinds import (
     CLUSTER_TRAINING_RUNTIME,
     EVENT,
@@ -22,6 +23,7 @@ from trainwright.api.kinds import (
 from trainwright.base.objects import Object, dig, find_condition
 from trainwright.controllers.reconciler import ControllerLoop
 from trainwright.controllers.trainjob import TrainJobController
+from trainwright.core.journal import NO_JOURNAL, Journal, Transition, subject_of
 from trainwright.core.runtimes import load_shipped_runtimes
 from trainwright.machinery.api import PatchType
 from trainwright.machinery.clock import SystemClock
@@ -73,7 +75,7 @@ class World:
 
 
 @contextlib.asynccontextmanager
-async def running_world(folder: Path) -> AsyncIterator[World]:
+async def running_world(folder: Path, journal: Journal = NO_JOURNAL) -> AsyncIterator[World]:
     clock = SystemClock()
     registry = await Registry.open(folder, clock)
     api, lister = InProcessApi(registry), StoreLister(registry)
@@ -84,6 +86,7 @@ async def running_world(folder: Path) -> AsyncIterator[World]:
         lister=lister,
         clock=clock,
         events=EventRecorder(api, clock, instance="test", new_suffix=lambda: f"e{next(numbers)}"),
+        journal=journal,
     )
     for runtime in load_shipped_runtimes():
         await api.create(CLUSTER_TRAINING_RUNTIME, runtime, field_manager="test")
@@ -100,6 +103,23 @@ async def running_world(folder: Path) -> AsyncIterator[World]:
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     async with running_world(tmp_path / "store") as running:
         yield running
+
+
+async def test_changes_of_conditions_are_told_to_the_journal(tmp_path: Path) -> None:
+    journal = KeptJournal()
+    async with running_world(tmp_path / "store", journal) as world:
+        await world.api.create(TRAINJOB, trainjob(suspend=True), field_manager="user")
+        fact = await world.until(lambda: journal.facts[:1])
+        stored = world.get(TRAINJOB)
+    assert fact == [
+        Transition(
+            subject=subject_of(stored or {}),
+            condition="Suspended",
+            status="True",
+            reason="Suspended",
+            message="TrainJob is suspended",
+        )
+    ]
 
 
 def trainjob(*, annotations: Object | None = None, **spec: Any) -> Object:

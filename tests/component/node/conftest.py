@@ -70,11 +70,13 @@ class Laptop:
         await self.wait_for(lambda: self.phase(name) in phases)
         return self.pod(name)
 
-    def text(self, pod: str = "pod", container: str = "main", number: int = 0) -> str:
+    def text(
+        self, pod: str = "pod", container: str = "main", number: int = 0, attempt: int = 0
+    ) -> str:
         from trainwright.node.logs import read_tail
 
         folder = self.home / "pods" / self.pod(pod)["metadata"]["uid"] / "containers"
-        return read_tail(folder / container / str(number) / "log", 10000, 10**6)
+        return read_tail(folder / container / f"{attempt}.{number}" / "log", 10000, 10**6)
 
 
 @pytest.fixture

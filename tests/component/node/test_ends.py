@@ -107,7 +107,7 @@ async def test_pod_that_starts_this_moment_is_stopped_too(laptop: Laptop) -> Non
     """The order to end may come before the shim has opened its ears."""
     await laptop.start()
     await laptop.submit(make_pod(make_container(LOOP)))
-    folder = laptop.home / "pods" / laptop.pod()["metadata"]["uid"] / "containers" / "main" / "0"
+    folder = laptop.home / "pods" / laptop.pod()["metadata"]["uid"] / "containers" / "main" / "0.0"
     await laptop.wait_for((folder / "id").exists)
     await delete(laptop, 50)
     await laptop.wait_for(lambda: not laptop.pod())

@@ -20,13 +20,13 @@ def test_no_process_starts_without_room_for_its_records(
 
     monkeypatch.setattr(shim, "reserve_records", refuse)
     with pytest.raises(OSError, match="No space left"):
-        start_instance(tmp_path / "0", {}, container_id="x", program=Path(sys.executable))
-    assert not (tmp_path / "0").exists()
+        start_instance(tmp_path / "0.0", {}, container_id="x", program=Path(sys.executable))
+    assert not (tmp_path / "0.0").exists()
 
 
 def test_a_half_made_folder_is_no_run(tmp_path: Path) -> None:
-    (tmp_path / "0").mkdir()
-    (tmp_path / "0" / "id").touch()
+    (tmp_path / "0.0").mkdir()
+    (tmp_path / "0.0" / "id").touch()
     assert list_instances(tmp_path) == []
 
 

@@ -62,7 +62,7 @@ async def test_log_is_bounded(laptop: Laptop) -> None:
     script = "i=0; while [ $i -lt 5000 ]; do echo line $i; i=$((i+1)); done"
     await laptop.submit(make_pod(make_container(script)))
     await laptop.wait_phase("Succeeded")
-    folder = next((laptop.home / "pods").glob("*/containers/main/0"))
+    folder = next((laptop.home / "pods").glob("*/containers/main/0.0"))
     # One write is at most a pipe's 64 KiB with a head for each line.
     assert len(list_log_files(folder / "log")) == 3
     find_gap = laptop.agent.logs.find_gap

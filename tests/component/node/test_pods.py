@@ -120,7 +120,7 @@ async def test_failed_container_is_restarted_with_its_state(laptop: Laptop, tmp_
     assert row["lastState"]["terminated"]["exitCode"] == 5
     assert "BackOff" in laptop.reasons()
     folder = laptop.home / "pods" / laptop.pod()["metadata"]["uid"] / "containers" / "main"
-    assert sorted(path.name for path in folder.iterdir()) == ["2", "3"]
+    assert sorted(path.name for path in folder.iterdir()) == ["0.2", "0.3"]
 
 
 async def test_init_containers_run_in_order_and_sidecars_end_last(
@@ -213,7 +213,7 @@ async def test_end_while_no_plane_runs_is_read_from_its_record(
     uid = laptop.pod()["metadata"]["uid"]
     await laptop.stop(kill=False)
     (tmp_path / "go").touch()
-    record = laptop.home / "pods" / uid / "containers" / "main" / "0" / "exit.json"
+    record = laptop.home / "pods" / uid / "containers" / "main" / "0.0" / "exit.json"
     await laptop.wait_for(record.exists)
     await laptop.start()
     await laptop.wait_phase("Failed")
@@ -229,7 +229,7 @@ async def test_lost_process_is_reported_and_its_children_killed(
     await laptop.wait_phase("Running")
     marker = f"TRAINWRIGHT_CONTAINER_ID={laptop.container()['containerID']}".encode()
     uid = laptop.pod()["metadata"]["uid"]
-    record = laptop.home / "pods" / uid / "containers" / "main" / "0" / "started.json"
+    record = laptop.home / "pods" / uid / "containers" / "main" / "0.0" / "started.json"
     os.kill(json.loads(record.read_text())["shimPid"], signal.SIGKILL)
     await laptop.wait_phase("Failed")
     state = laptop.container()["state"]["terminated"]
