@@ -18,8 +18,7 @@ from pathlib import Path
 
 MODULES = Path(__file__).with_name("servers")
 KUBERNETES_VERSION = "v1.36.3"
-GROUPS = ("api", "more", "nodes", "tools")
-"""In the order of building: what most tests need comes first."""
+GROUPS = ("api", "tools", "more", "nodes")
 
 
 @dataclass(frozen=True)
@@ -54,13 +53,29 @@ def _kubernetes(name: str, group: str) -> Server:
     return Server(name, "kubernetes", f"k8s.io/kubernetes/cmd/{name}", group)
 
 
+def _containerd(name: str) -> Server:
+    package = f"github.com/containerd/containerd/v2/cmd/{name}"
+    return Server(name, "containerd", package, "nodes", "no_btrfs,no_devmapper,no_zfs")
+
+
 SERVERS = (
     Server("etcd", "etcd", "go.etcd.io/etcd/server/v3", "api"),
     _kubernetes("kube-apiserver", "api"),
     _kubernetes("kube-controller-manager", "api"),
     _kubernetes("kube-scheduler", "api"),
     Server("jobset", "jobset", "sigs.k8s.io/jobset", "api"),
+    Server("helm", "helm", "helm.sh/helm/v3/cmd/helm", "tools"),
+    Server("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", "more"),
+    Server("lws", "lws", "sigs.k8s.io/lws/cmd", "more"),
+    Server("kueue", "kueue", "sigs.k8s.io/kueue/cmd/kueue", "more"),
+    _kubernetes("kubelet", "nodes"),
+    _kubernetes("kube-proxy", "nodes"),
+    _containerd("containerd"),
+    _containerd("containerd-shim-runc-v2"),
+    _containerd("ctr"),
+    Server("coredns", "coredns", "github.com/coredns/coredns", "nodes"),
 )
+"""In the order of building."""
 
 
 def cache_folder() -> Path:
