@@ -5,7 +5,7 @@ that FOLDER/spec.json describes, writes its output to FOLDER/log, takes commands
 FOLDER/control, and leaves no process behind. It needs nobody: the plane may go and come back.
 
 Files it writes, each by rename: started.json (pid, start time, boot id) and exit.json.
-Commands, one a line: `signal NUMBER`, `stop NUMBER GRACE_S` (the signal to the process, after the
+Commands of protocol 1, one a line: `signal NUMBER`, `stop NUMBER GRACE_S` (the signal to the process, after the
 grace SIGKILL to the whole tree).
 """
 
@@ -24,6 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+PROTOCOL = 1
+"""Told in started.json: a later plane finds keepers of this version and must know what they know."""
 CHUNK_BYTES = 65536
 RECORD_BYTES = 4096
 RECORDS = ("started.json", "exit.json")
@@ -528,6 +530,7 @@ class Shim:
 
     def record_start(self) -> None:
         record = {
+            "protocol": PROTOCOL,
             "pid": self.main,
             "startTicks": read_start_time(self.main),
             "shimPid": os.getpid(),
