@@ -95,6 +95,11 @@ def controller(
     log_level: Annotated[
         LogLevel, typer.Option("--log-level", help="Least level that is logged.")
     ] = LogLevel.INFO,
+    zap_log_level: Annotated[str, typer.Option("--zap-log-level", hidden=True)] = "",
+    zap_encoder: Annotated[str, typer.Option("--zap-encoder", hidden=True)] = "",
+    zap_devel: Annotated[bool, typer.Option("--zap-devel", hidden=True)] = False,
+    zap_stacktrace_level: Annotated[str, typer.Option("--zap-stacktrace-level", hidden=True)] = "",
+    zap_time_encoding: Annotated[str, typer.Option("--zap-time-encoding", hidden=True)] = "",
 ) -> None:
     """Run the TrainJob controllers against a cluster, until SIGTERM or Ctrl-C.
 
@@ -119,7 +124,12 @@ def controller(
         load_configuration,
     )
 
-    configure_logging(log_format, log_level)
+    # Deployments of the Go manager pass these; the two that mean nothing here do no harm.
+    del zap_stacktrace_level, zap_time_encoding
+    configure_logging(
+        LogFormat.TEXT if zap_devel or zap_encoder == "console" else log_format,
+        _read_zap_level(zap_log_level) or (LogLevel.DEBUG if zap_devel else log_level),
+    )
     try:
         parts = choose_parts(serve)
         parsed = load_configuration(config, feature_gates)
@@ -137,6 +147,21 @@ def controller(
         fail(Exit.REFUSED, str(error))
     except TrainwrightError as error:
         fail(find_exit(error), describe_error(error))
+
+
+def _read_zap_level(text: str) -> LogLevel | None:
+    """A level as `--zap-log-level` takes it: a word, or a number above 0 for details."""
+    if not text:
+        return None
+    if text.isdecimal() and int(text) > 0:
+        return LogLevel.DEBUG
+    words = {"debug": LogLevel.DEBUG, "info": LogLevel.INFO, "error": LogLevel.ERROR}
+    if text not in words and text != "panic":
+        fail(
+            Exit.USAGE,
+            f'--zap-log-level "{text}": debug, info, error, panic or a number above 0 was wanted',
+        )
+    return words.get(text, LogLevel.ERROR)
 
 
 def _greet(
