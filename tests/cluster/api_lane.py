@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from tests.cluster.builds import find_server, module_folder
+from tests.cluster.machine import Tunnel
 from tests.cluster.pki import Authority
 from tests.cluster.processes import find_free_ports, running, stop, wait_ready
 from trainwright.api.crds import build_all_crds
@@ -27,10 +28,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from tests.cluster.machine import Machine
     from trainwright.base.objects import Object
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 ADMIN_GROUP = "system:masters"
+NODES = ("node1", "node2")
+FIRST_SERVICE_ADDRESS = "10.96.0.1"
+"""Of the Service `kubernetes`."""
 COMMAND_LIMIT_S = 60
 
 
@@ -46,6 +51,8 @@ class ApiLane:
     authority: Authority
     """Signs what webhooks serve."""
     stack: ExitStack
+    machine: Machine | None = None
+    """Where the servers run; None means here."""
     servers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     commands: dict[str, Sequence[str]] = field(default_factory=dict)
 
@@ -56,8 +63,8 @@ class ApiLane:
 
     @property
     def ca_file(self) -> Path:
-        """The API server's certificate, which it signed itself."""
-        return self.folder / "apiserver" / "apiserver.crt"
+        """What to trust the API server by."""
+        return self.authority.file
 
     @property
     def kubeconfig(self) -> Path:
@@ -69,6 +76,14 @@ class ApiLane:
         """For our own client."""
         return Connection(server=self.url, ca_file=self.ca_file, token=self.token)
 
+    def find_ports(self, count: int) -> list[int]:
+        """Free ports where the servers run, that this side reaches at its own loopback."""
+        ports = find_free_ports(count)
+        if self.machine is not None:
+            for port in ports:
+                self.stack.callback(Tunnel(self.machine, port).close)
+        return ports
+
     def log(self, name: str) -> Path:
         """What a server says."""
         return self.folder / f"{name}.log"
@@ -78,15 +93,17 @@ class ApiLane:
         binary = find_server(name)
         assert binary is not None, f"{name} is not built; run scripts/servers"
         self.commands[name] = arguments or self.commands[name]
+        machine = self.machine
         process = self.stack.enter_context(
             running(
-                [str(binary), *self.commands[name]],
+                [*(machine.enter if machine else ()), str(binary), *self.commands[name]],
                 self.log(name),
                 {
-                    "PATH": "/usr/bin:/bin",
+                    "PATH": f"{binary.parent}:/usr/sbin:/usr/bin:/sbin:/bin",
                     "HOME": str(self.folder),
                     "KUBECONFIG": str(self.kubeconfig),
                 },
+                before=machine.join if machine else None,
             )
         )
         self.servers[name] = process
@@ -139,6 +156,25 @@ class ApiLane:
         words = [kind, *([name] if name else []), *more]
         return yaml.safe_load(self.kubectl("get", *words, "-o", "json"))
 
+    def node_token(self, name: str) -> str:
+        """What a node of that name proves itself by."""
+        return f"{self.token}-{name}"
+
+    def write_kubeconfig(self, path: Path, token: str, host: str = "127.0.0.1") -> None:
+        """A kubeconfig for the user of a token."""
+        server = f"https://{host}:{self.port}"
+        cluster = {"server": server, "certificate-authority": str(self.ca_file)}
+        config: Mapping[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "lane", "cluster": cluster}],
+            "users": [{"name": "user", "user": {"token": token}}],
+            "contexts": [{"name": "lane", "context": {"cluster": "lane", "user": "user"}}],
+            "current-context": "lane",
+        }
+        path.touch(mode=0o600)
+        path.write_text(yaml.safe_dump(config))
+
     def install_crds(self, crds: Sequence[Object]) -> None:
         """Apply CRDs and wait until they are served."""
         self.apply(*crds)
@@ -150,25 +186,27 @@ class ApiLane:
 
 
 @contextmanager
-def make_api_lane(folder: Path, *servers: str) -> Iterator[ApiLane]:
+def make_api_lane(folder: Path, *servers: str, machine: Machine | None = None) -> Iterator[ApiLane]:
     """A control plane with our CRDs.
 
     Args:
         folder: an empty folder for its data and logs.
         servers: what runs besides etcd and the API server: `kube-controller-manager`,
             `kube-scheduler`, `jobset`.
+        machine: where the servers run; None means here.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    etcd_port, etcd_peer_port, port = find_free_ports(3)
     with ExitStack() as stack:
         lane = ApiLane(
             folder=folder,
-            port=port,
-            etcd_port=etcd_port,
+            port=0,
+            etcd_port=0,
             token=secrets.token_urlsafe(24),
             authority=Authority(folder / "pki"),
             stack=stack,
+            machine=machine,
         )
+        lane.etcd_port, etcd_peer_port, lane.port = lane.find_ports(3)
         _write_files(lane)
         _start_etcd(lane, etcd_peer_port)
         lane.start("kube-apiserver", *_list_apiserver_flags(lane))
@@ -184,23 +222,14 @@ def _is_ours(crd: Object) -> bool:
 
 
 def _write_files(lane: ApiLane) -> None:
-    (lane.folder / "tokens.csv").write_text(f'{lane.token},admin,1,"{ADMIN_GROUP}"\n')
+    rows = [f'{lane.token},admin,1,"{ADMIN_GROUP}"']
+    rows += [f"{lane.node_token(name)},system:node:{name},{name},system:nodes" for name in NODES]
+    (lane.folder / "tokens.csv").write_text("\n".join(rows) + "\n")
     lane.authority.write_key_pair(lane.folder / "service-accounts")
-    config: Mapping[str, Any] = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [
-            {
-                "name": "lane",
-                "cluster": {"server": lane.url, "certificate-authority": str(lane.ca_file)},
-            }
-        ],
-        "users": [{"name": "admin", "user": {"token": lane.token}}],
-        "contexts": [{"name": "lane", "context": {"cluster": "lane", "user": "admin"}}],
-        "current-context": "lane",
-    }
-    lane.kubeconfig.write_text(yaml.safe_dump(config))
-    lane.kubeconfig.chmod(0o600)
+    names = ["kubernetes.default.svc", FIRST_SERVICE_ADDRESS]
+    names += [lane.machine.address] if lane.machine else []
+    lane.authority.write_server(lane.folder / "apiserver", *names)
+    lane.write_kubeconfig(lane.kubeconfig, lane.token)
 
 
 def _start_etcd(lane: ApiLane, peer_port: int) -> None:
@@ -220,14 +249,19 @@ def _start_etcd(lane: ApiLane, peer_port: int) -> None:
 
 
 def _list_apiserver_flags(lane: ApiLane) -> list[str]:
-    keys = lane.folder / "service-accounts"
+    keys, certificates = lane.folder / "service-accounts", lane.folder / "apiserver"
+    where = ["--bind-address=127.0.0.1"]
+    if lane.machine is not None:
+        where = ["--bind-address=0.0.0.0", f"--advertise-address={lane.machine.address}"]
     return [
         f"--etcd-servers=http://127.0.0.1:{lane.etcd_port}",
-        "--bind-address=127.0.0.1",
+        *where,
         f"--secure-port={lane.port}",
-        f"--cert-dir={lane.folder / 'apiserver'}",
+        f"--tls-cert-file={certificates / 'tls.crt'}",
+        f"--tls-private-key-file={certificates / 'tls.key'}",
         f"--token-auth-file={lane.folder / 'tokens.csv'}",
-        "--authorization-mode=RBAC",
+        "--authorization-mode=Node,RBAC",
+        "--kubelet-preferred-address-types=InternalIP",
         f"--service-account-key-file={keys / 'key.pub'}",
         f"--service-account-signing-key-file={keys / 'key.pem'}",
         f"--service-account-issuer={ISSUER}",
@@ -238,13 +272,14 @@ def _list_apiserver_flags(lane: ApiLane) -> list[str]:
 
 
 def _start_controller_manager(lane: ApiLane) -> None:
-    (port,) = find_free_ports(1)
+    (port,) = lane.find_ports(1)
     process = lane.start(
         "kube-controller-manager",
         f"--kubeconfig={lane.kubeconfig}",
         "--leader-elect=false",
         f"--secure-port={port}",
         "--bind-address=127.0.0.1",
+        f"--cert-dir={lane.folder}",
         f"--service-account-private-key-file={lane.folder / 'service-accounts' / 'key.pem'}",
         f"--root-ca-file={lane.ca_file}",
         "--concurrent-job-syncs=20",
@@ -257,13 +292,14 @@ def _start_controller_manager(lane: ApiLane) -> None:
 
 
 def _start_scheduler(lane: ApiLane) -> None:
-    (port,) = find_free_ports(1)
+    (port,) = lane.find_ports(1)
     process = lane.start(
         "kube-scheduler",
         f"--kubeconfig={lane.kubeconfig}",
         "--leader-elect=false",
         f"--secure-port={port}",
         "--bind-address=127.0.0.1",
+        f"--cert-dir={lane.folder}",
     )
     name = "kube-scheduler"
     wait_ready(
@@ -273,7 +309,7 @@ def _start_scheduler(lane: ApiLane) -> None:
 
 def _start_jobset(lane: ApiLane) -> None:
     """CRD, controller, webhooks, in this order: each refuses to work without the one before."""
-    webhook_port, health_port = find_free_ports(2)
+    webhook_port, health_port = lane.find_ports(2)
     certificates = lane.authority.write_server(lane.folder / "jobset-webhook")
     manifests = _render_module(lane, "jobset")
     config: Mapping[str, Any] = {

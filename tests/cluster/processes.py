@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import signal
 import socket
 import subprocess
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
 READY_S = 120.0
 STOP_S = 20.0
@@ -27,9 +28,19 @@ class LaneFailure(AssertionError):
 
 @contextmanager
 def running(
-    command: Sequence[str], log: Path, environ: Mapping[str, str] | None = None
+    command: Sequence[str],
+    log: Path,
+    environ: Mapping[str, str] | None = None,
+    *,
+    before: Callable[[], None] | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a server; at the end it is asked to go, and made to go."""
+    """Run a server; at the end it is asked to go, and made to go. `before` runs in the child."""
+
+    def prepare() -> None:
+        _die_with_parent()
+        if before is not None:
+            before()
+
     with log.open("ab") as output:
         process = subprocess.Popen(
             command,
@@ -38,7 +49,7 @@ def running(
             stderr=output,
             env=environ,
             start_new_session=True,
-            preexec_fn=_die_with_parent,
+            preexec_fn=prepare,
         )
     try:
         yield process
@@ -47,8 +58,13 @@ def running(
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """End a server."""
-    process.terminate()
+    """End a server, also one that runs in a machine of its own behind `nsenter`."""
+    inside = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    if process.args[0] == "nsenter" and process.poll() is None:  # type: ignore[index]  # a list
+        for child in inside.read_text().split():
+            os.kill(int(child), signal.SIGTERM)
+    else:
+        process.terminate()
     try:
         process.wait(STOP_S)
     except subprocess.TimeoutExpired:
