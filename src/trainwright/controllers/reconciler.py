@@ -116,12 +116,18 @@ async def carry_out(action: Action, api: Api, manager: str) -> Object:
                     raise
                 return dict(wanted)
         case Delete(kind=kind):
-            options = DeleteOptions(propagation=action.propagation, uid=action.uid)
+            options = DeleteOptions(
+                propagation=action.propagation,
+                uid=action.uid,
+                resource_version=action.resource_version,
+            )
             try:
                 return await api.delete(kind, action.namespace, action.name, options)
             except NotFound:
                 return {}
             except Conflict:
+                if action.resource_version is not None:
+                    raise
                 return {}  # another object has the name by now: the one we meant is gone
         case Patch(kind=kind):
             body = dict(action.patch)
@@ -137,6 +143,12 @@ async def carry_out(action: Action, api: Api, manager: str) -> Object:
                 subresource=action.subresource,
                 field_manager=manager,
             )
+
+
+def _is_there_still(deleted: Object) -> bool:
+    """Whether the answer to a DELETE is an object that waits for something before it goes."""
+    metadata = deleted.get("metadata") or {}
+    return bool(metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds"))
 
 
 class ControllerLoop:
@@ -165,6 +177,7 @@ class ControllerLoop:
         self._observe_write = observe_write
         self._journal = journal
         self._followed: set[str] = set()
+        self._subscribing = False
         self._on_panic = on_panic
         self.queue = WorkQueue(clock) if queue is None else queue
 
@@ -179,8 +192,11 @@ class ControllerLoop:
         """Subscribe to what the controller watches; once more when there are other kinds."""
         new = [w for w in self._controller.watches() if w.kind.resource not in self._followed]
         self._followed |= {watch.kind.resource for watch in new}
+        # What is there already can wait for what changes meanwhile.
+        self._subscribing = True
         for watch in new:
             self._lister.subscribe(watch.kind, self._enqueue_with(watch.mapper))
+        self._subscribing = False
 
     def close(self) -> None:
         """Let `run` end after the keys that are being worked on."""
@@ -188,8 +204,11 @@ class ControllerLoop:
 
     def _enqueue_with(self, mapper: Mapper) -> Callable[[WatchType, Object | None, Object], None]:
         def enqueue(change: WatchType, old: Object | None, new: Object) -> None:
+            urgent = change is not WatchType.SYNC and not self._subscribing
+            if change is WatchType.SYNC:
+                change = WatchType.ADDED if old is None else WatchType.MODIFIED
             for key in mapper(change, old, new):
-                self.queue.add(key)
+                self.queue.add(key, urgent=urgent)
 
         return enqueue
 
@@ -238,7 +257,8 @@ class ControllerLoop:
     async def _do(self, subject: Object, action: Action) -> None:
         written = await carry_out(action, self._api, self._controller.manager)
         if written:
-            self._observe_write(action.kind, written)
+            if not isinstance(action, Delete) or _is_there_still(written):
+                self._observe_write(action.kind, written)
             if isinstance(action, Patch) and action.subresource == "status":
                 self._tell_transitions(subject, action, written)
             if isinstance(self._controller, LearnsFromWrites):

@@ -6,12 +6,13 @@ is created: a lister that lags must not make a second snapshot or JobSet.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trainwright.api.conditions import TRAINJOB_CONTROLLER_NAME
 from trainwright.api.kinds import CONFIG_MAP, JOBSET, TRAINJOB
 from trainwright.api.trainjob import parse_trainjob
-from trainwright.api.wellknown import TRAINER_MANAGER
+from trainwright.api.wellknown import SNAPSHOT_SUFFIX, TRAINER_MANAGER
 from trainwright.base.errors import InvalidObject, NotFound
 from trainwright.base.objects import controller_of, is_deleting, name_of, namespace_of, uid_of
 from trainwright.controllers.reconciler import Outcome, Watch
@@ -22,6 +23,7 @@ from trainwright.core.trainjob.plan import (
     key_of,
     plan_refusal,
     plan_trainjob,
+    reads_snapshot,
     record_apply,
 )
 from trainwright.core.trainjob.runtime import find_runtime_kind, snapshot_name
@@ -97,6 +99,9 @@ class TrainJobController:
             return None
         observed = await self._observe(trainjob)
         plan = plan_trainjob(observed, self._settings(), self._clock.now())
+        if unseen := await self._find_unseen(plan):
+            observed = replace(observed, children=(*observed.children, *unseen))
+            plan = plan_trainjob(observed, self._settings(), self._clock.now())
         written = self._status_written.get(uid_of(trainjob))
         since_s = None if written is None else self._clock.monotonic() - written
         return Outcome(trainjob, hold_back_counts(plan, trainjob, since_s))
@@ -127,8 +132,11 @@ class TrainJobController:
         if _may_need_objects(trainjob):
             jobset = jobset or await self._get(JOBSET, namespace, name)
             snapshot = snapshot or await self._get(CONFIG_MAP, namespace, snapshot_name(name))
-            if snapshot is None:
-                runtime = await self._get_runtime(trainjob)
+        if snapshot is not None and "data" not in snapshot and reads_snapshot(trainjob, jobset):
+            # Informers keep the metadata of ConfigMaps only.
+            snapshot = await self._get(CONFIG_MAP, namespace, snapshot_name(name))
+        if snapshot is None and _may_need_objects(trainjob):
+            runtime = await self._get_runtime(trainjob)
         return Observed(
             trainjob=trainjob,
             jobset=jobset,
@@ -137,6 +145,16 @@ class TrainJobController:
             children=tuple(self._lister.list(CONFIG_MAP, namespace, owner_uid=uid_of(trainjob))),
             applied=self._applied.get(uid_of(trainjob), {}),
         )
+
+    async def _find_unseen(self, plan: Plan) -> list[Object]:
+        """Objects that the plan would make, although they are there: the lister lags."""
+        found = []
+        for action in plan.actions:
+            # JobSet and snapshot have been asked for live already.
+            if isinstance(action, Apply) and action.uid is None and not _is_asked_for(action):
+                live = await self._get(action.kind, namespace_of(action.obj), name_of(action.obj))
+                found += [live] if live is not None else []
+        return found
 
     async def _get_runtime(self, trainjob: Object) -> Object | None:
         try:
@@ -163,6 +181,10 @@ class TrainJobController:
             self._status_written.pop(before, None)
         if uid:
             self._uids[key] = uid
+
+
+def _is_asked_for(action: Apply) -> bool:
+    return action.kind == JOBSET or name_of(action.obj).endswith(SNAPSHOT_SUFFIX)
 
 
 def _may_need_objects(trainjob: Object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from trainwright.base.objects import name_of, namespace_of, uid_of
+from trainwright.base.objects import name_of, namespace_of, resource_version_of, uid_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,12 +38,14 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
-    """DELETE with a uid precondition; the object being gone already is success."""
+    """DELETE with preconditions; the object being gone already is success."""
 
     kind: Kind
     namespace: str
     name: str
     uid: str
+    resource_version: str | None = None
+    """Set: the object must not have changed since; Conflict = requeue."""
     propagation: Propagation = "Background"
 
 
@@ -86,13 +88,24 @@ class Plan:
     """Why the pass could not do its work; the key is retried with back-off."""
 
 
-def build_delete(kind: Kind, obj: ObjectView, propagation: Propagation = "Background") -> Delete:
-    """Delete this very object, not another one that has its name by then."""
+def build_delete(
+    kind: Kind,
+    obj: ObjectView,
+    propagation: Propagation = "Background",
+    *,
+    as_seen: bool = False,
+) -> Delete:
+    """Delete this very object, not another one that has its name by then.
+
+    `as_seen`: and only as long as it is as it was. For what goes because of its own state: its time
+    to live, its owners. What goes because of somebody else's (the pods of a Job that ends) may change.
+    """
     return Delete(
         kind=kind,
         namespace=namespace_of(obj),
         name=name_of(obj),
         uid=uid_of(obj),
+        resource_version=(resource_version_of(obj) or None) if as_seen else None,
         propagation=propagation,
     )
 

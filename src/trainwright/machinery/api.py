@@ -32,6 +32,8 @@ class WatchType(StrEnum):
     MODIFIED = "MODIFIED"
     DELETED = "DELETED"
     BOOKMARK = "BOOKMARK"
+    SYNC = "SYNC"
+    """Not of the wire: listers tell so of objects that were there already; nothing has changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,32 @@ class Api(Protocol):
         self, kind: Kind, namespace: str, name: str, options: DeleteOptions | None = None
     ) -> Object:
         """DELETE; the object as it goes, or the server's Status."""
+        ...
+
+
+class RawReads(Protocol):
+    """Reads as the bytes that the server sent; raises as `Api` does. What informers live on."""
+
+    def stream(
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        silence_s: float | None = None,
+        accept: str = ...,
+    ) -> AsyncIterator[bytes]:
+        """The answer to a GET as it comes; Unreachable when nothing came for `silence_s`."""
+        ...
+
+    def stream_lines(
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        silence_s: float | None = None,
+        accept: str = ...,
+    ) -> AsyncIterator[bytes]:
+        """The same, by lines of any length, without their ends."""
         ...
 
 

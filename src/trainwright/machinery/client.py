@@ -31,6 +31,7 @@ REQUEST_TIMEOUT_S = 60.0
 WATCH_SILENCE_S = 600.0
 """A watch with no byte for this long is taken for a half-open connection and ends."""
 UNAUTHORIZED = 401
+ANYTHING = "application/json, */*"
 _WARNING = re.compile(r'299 \S+ "(.*)"')
 """The header in which a Kubernetes server tells what it accepted but finds doubtful."""
 
@@ -284,14 +285,17 @@ class HttpApi:
         *,
         query: Mapping[str, str] | None = None,
         silence_s: float | None = None,
+        accept: str = ANYTHING,
     ) -> AsyncIterator[bytes]:
         """GET a stream and yield its lines without their ends, of any length."""
-        rest = b""
-        async for chunk in self.stream(path, query=query, silence_s=silence_s):
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                yield line
-        if rest:
+        parts: list[bytes] = []
+        async for chunk in self.stream(path, query=query, silence_s=silence_s, accept=accept):
+            first, *more = chunk.split(b"\n")
+            parts.append(first)
+            for line in more:
+                yield b"".join(parts)
+                parts = [line]
+        if rest := b"".join(parts):
             yield rest
 
     async def stream(
@@ -300,11 +304,12 @@ class HttpApi:
         *,
         query: Mapping[str, str] | None = None,
         silence_s: float | None = None,
+        accept: str = ANYTHING,
     ) -> AsyncIterator[bytes]:
         """GET a stream and yield its bytes as they come; ends when `silence_s` brought nothing."""
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT_S, sock_read=silence_s)
         try:
-            headers = {"Accept": "application/json, */*", **await self._authorize()}
+            headers = {"Accept": accept, **await self._authorize()}
             async with self._open.get(
                 self._prefix + path,
                 params=_present(query),

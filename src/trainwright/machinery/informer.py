@@ -1,4 +1,4 @@
-"""Informers: a cache of some kinds, kept true by list and watch, with indexes and handlers.
+"""Informers: `Lister` over HTTP, a cache a kind, kept true by list and watch, with handlers.
 
 Own writes are laid over the cache (`observe_write`) until the watch has caught up, so that a reconcile
 never acts on a state older than its own last write.
@@ -7,169 +7,178 @@ never acts on a state older than its own last write.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
+import math
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from trainwright.base.errors import ApiError, Gone, NotFound, Unreachable
-from trainwright.base.objects import (
-    Object,
-    dig,
-    labels_of,
-    name_of,
-    namespace_of,
-    resource_version_of,
-)
+from trainwright.base.objects import Object, resource_version_of, uid_of
 from trainwright.machinery.api import WatchType
+from trainwright.machinery.cache import Cache, build_cached_object
+from trainwright.machinery.cache_projections import PROJECTIONS, WHOLE
+from trainwright.machinery.reflector import ITEMS_PER_TURN, Reflector, ReflectorSettings, Turns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from trainwright.api.kinds import Kind
-    from trainwright.machinery.api import Api, Handler
+    from trainwright.machinery.api import Handler, RawReads
+    from trainwright.machinery.cache import CachedObject, Name, Projection
 
 logger = logging.getLogger(__name__)
 
-PAGE = 500
-RETRY_BASE_S = 0.2
-RETRY_CAP_S = 30.0
 
-Name = tuple[str, str]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InformerSettings:
+    """How a set of informers behaves."""
+
+    reading: ReflectorSettings = field(default_factory=ReflectorSettings)
+    resync_s: float = 4 * 3600.0
+    """Within this time every object that is not settled is told once more."""
+    resync_tick_s: float = 30.0
+    """How often some of them are."""
+    freeze: bool = True
+    """Take what is in memory after the first sync out of the garbage collector's sight."""
 
 
 class Informer:
-    """The cache of one kind."""
+    """The cache of one kind, and who hears of its changes."""
 
-    def __init__(self, api: Api, kind: Kind, namespace: str = "") -> None:
-        self._api = api
+    def __init__(self, kind: Kind, projection: Projection) -> None:
         self._kind = kind
-        self._namespace = namespace
-        self._objects: dict[Name, Object] = {}
-        self._by_owner: dict[str, set[Name]] = {}
+        self._projection = projection
+        self._cache = Cache()
         self._handlers: list[Handler] = []
-        self.synced = asyncio.Event()
+        self.reflectors: Sequence[Reflector] = ()
+
+    def __len__(self) -> int:
+        return len(self._cache)
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether everything has been listed once."""
+        return all(reflector.synced.is_set() for reflector in self.reflectors)
 
     def get(self, namespace: str, name: str) -> Object | None:
-        """The object as last seen or written."""
-        return self._objects.get((namespace, name))
+        """The object as last seen or written; a copy of the caller's own."""
+        cached = self._cache.get((namespace, name))
+        return None if cached is None else cached.decode()
 
     def list(
         self, namespace: str = "", labels: Mapping[str, str] | None = None, owner_uid: str = ""
     ) -> Sequence[Object]:
         """Objects with all `labels` and, when given, that owner."""
-        names = sorted(self._by_owner.get(owner_uid, ())) if owner_uid else self._objects
-        objects = (self._objects[name] for name in names)
-        return [
-            obj
-            for obj in objects
-            if (not namespace or namespace_of(obj) == namespace)
-            and (not labels or labels.items() <= labels_of(obj).items())
-        ]
+        return [cached.decode() for cached in self._cache.find(namespace, labels, owner_uid)]
 
     def subscribe(self, handler: Handler) -> None:
-        """Tell `handler` of everything that is there and of every change from now on."""
+        """Tell `handler` of everything that is there (SYNC) and of every change from now on."""
         self._handlers.append(handler)
-        for obj in list(self._objects.values()):
-            handler(WatchType.ADDED, None, obj)
+        for cached in self._cache.find():
+            handler(WatchType.SYNC, None, cached.decode())
 
     def observe_write(self, written: Object) -> None:
-        """Take an answer of the server into the cache, when it is newer than what is there."""
-        name = (namespace_of(written), name_of(written))
-        known = self._objects.get(name)
-        if known is None or _is_newer(written, known):
-            self._put(name, written)
+        """Take the server's answer to a write in, unless the watch has shown that or more already."""
+        if not uid_of(written) or not resource_version_of(written):
+            return  # a Status, or an answer of our own
+        cached = build_cached_object(self._kind, written, self._projection)
+        if cached.revision > self._find_seen(cached.namespace):
+            self.observe(cached, initial=False)
 
-    async def run(self) -> None:
-        """List, then watch, for ever; every failure is retried with back-off."""
-        resource_version, failures = "", 0
-        while True:
-            try:
-                if not resource_version:
-                    resource_version = await self._relist()
-                resource_version = await self._follow(resource_version)
-                failures = 0
-            except Gone:
-                resource_version = ""
-            except (ApiError, Unreachable) as error:
-                delay_s = min(RETRY_BASE_S * 2 ** min(failures, 10), RETRY_CAP_S)
-                failures += 1
-                if isinstance(error, NotFound):
-                    resource_version = ""
-                logger.info("watch of %s: %s; again in %.1f s", self._kind.resource, error, delay_s)
-                await asyncio.sleep(delay_s)
-
-    async def _relist(self) -> str:
-        seen: set[Name] = set()
-        token = ""
-        while True:
-            page = await self._api.list(
-                self._kind, self._namespace, limit=PAGE, continue_token=token
-            )
-            for obj in page.items:
-                name = (namespace_of(obj), name_of(obj))
-                seen.add(name)
-                if resource_version_of(self._objects.get(name, {})) != resource_version_of(obj):
-                    self._put(name, obj)
-            token = page.continue_token
-            if not token:
-                break
-        for name in [name for name in self._objects if name not in seen]:
-            self._drop(name, self._objects[name])
-        self.synced.set()
-        return page.resource_version
-
-    async def _follow(self, resource_version: str) -> str:
-        async for event in self._api.watch(
-            self._kind, self._namespace, resource_version=resource_version
-        ):
-            resource_version = resource_version_of(event.object) or resource_version
-            name = (namespace_of(event.object), name_of(event.object))
-            if event.type is WatchType.DELETED:
-                self._drop(name, event.object)
-            elif event.type is not WatchType.BOOKMARK:
-                known = self._objects.get(name)
-                if known is None or _is_newer(event.object, known):
-                    self._put(name, event.object)
-        return resource_version
-
-    def _put(self, name: Name, obj: Object) -> None:
-        old = self._objects.get(name)
-        if old is not None:
-            self._unindex(name, old)
-        self._objects[name] = obj
-        for uid in _owner_uids(obj):
-            self._by_owner.setdefault(uid, set()).add(name)
-        self._tell(WatchType.ADDED if old is None else WatchType.MODIFIED, old, obj)
-
-    def _drop(self, name: Name, last: Object) -> None:
-        old = self._objects.pop(name, None)
-        if old is None:
+    def observe(self, obj: CachedObject, *, initial: bool) -> None:
+        """Take in a state, unless a later one is here (as after a write of our own)."""
+        known = self._cache.get(obj.key)
+        if known is not None and not obj.is_newer_than(known):
             return
-        self._unindex(name, old)
-        self._tell(WatchType.DELETED, old, last)
+        self._cache.put(obj)
+        if initial:
+            change = WatchType.SYNC
+        else:
+            change = WatchType.ADDED if known is None else WatchType.MODIFIED
+        self._tell(change, known, obj)
 
-    def _unindex(self, name: Name, obj: Object) -> None:
-        for uid in _owner_uids(obj):
-            names = self._by_owner.get(uid, set())
-            names.discard(name)
-            if not names:
-                self._by_owner.pop(uid, None)
+    def observe_removal(self, obj: CachedObject) -> None:
+        """Drop the object, unless there is a later one of the name."""
+        known = self._cache.get(obj.key)
+        if known is not None and (obj.is_newer_than(known) or obj.revision == known.revision):
+            self._remove(known, obj)
 
-    def _tell(self, change: WatchType, old: Object | None, new: Object) -> None:
+    def observe_listed(self, namespace: str, names: set[Name], revision: int) -> None:
+        """Drop what a list did not show, but for what we wrote after it."""
+        for name in self._cache.names(namespace):
+            known = self._cache.get(name)
+            if known is not None and name not in names and known.revision <= revision:
+                self._remove(known, known)
+
+    def forget_order(self, namespace: str) -> None:
+        """Let the next list replace everything, whatever its revisions."""
+        self._cache.forget_order(namespace)
+
+    async def drip(self, period_s: float, tick_s: float) -> None:
+        """Tell every object that is not settled again, a few at a time, for ever."""
+        while True:
+            names = self._cache.names()
+            ticks = max(1, math.ceil(period_s / tick_s))
+            for tick in range(ticks):
+                await asyncio.sleep(tick_s)
+                for number, name in enumerate(names[tick::ticks], start=1):
+                    self._tell_again(name)
+                    if number % ITEMS_PER_TURN == 0:
+                        await asyncio.sleep(0)
+
+    def _tell_again(self, name: Name) -> None:
+        cached = self._cache.get(name)
+        if cached is not None and not self._projection.is_settled(cached.decode()):
+            self._tell(WatchType.SYNC, cached, cached)
+
+    def _find_seen(self, namespace: str) -> int:
+        """Up to which revision the watch of that namespace has shown everything."""
+        return max(
+            (r.revision for r in self.reflectors if r.namespace in ("", namespace)), default=0
+        )
+
+    def _remove(self, known: CachedObject, last: CachedObject) -> None:
+        self._cache.remove(known.key)
+        self._tell(WatchType.DELETED, known, last)
+
+    def _tell(self, change: WatchType, old: CachedObject | None, new: CachedObject) -> None:
+        if not self._handlers:
+            return
+        before, now = old.decode() if old is not None else None, new.decode()
         for handler in self._handlers:
-            handler(change, old, new)
+            handler(change, before, now)
 
 
 class InformerSet:
-    """`Lister` over HTTP: one informer a kind, made when first asked for."""
+    """`Lister` over HTTP: one informer a kind. Declare kinds, `run`, `wait_synced`, then read.
 
-    def __init__(self, api: Api, namespace: str = "") -> None:
+    A kind is declared by `informer` or `subscribe`. What is kept of each kind is in `PROJECTIONS`.
+    """
+
+    def __init__(
+        self,
+        api: RawReads,
+        namespaces: Sequence[str] = (),
+        *,
+        settings: InformerSettings | None = None,
+        projections: Mapping[Kind, Projection] = PROJECTIONS,
+    ) -> None:
+        """`namespaces`: the only ones to look at; none means all."""
         self._api = api
-        self._namespace = namespace
+        self._namespaces = tuple(dict.fromkeys(namespaces))
+        self._settings = settings or InformerSettings()
+        self._projections = projections
+        self._turns = Turns(self._settings.reading)
         self._informers: dict[Kind, Informer] = {}
+        self._running: asyncio.TaskGroup | None = None
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
-        """The object as last seen or written."""
-        return self.informer(kind).get(namespace, name)
+        """The object as last seen or written.
+
+        Raises:
+            RuntimeError: the kind was not declared, so that nothing is known of it.
+        """
+        return self._declared(kind).get(namespace, name)
 
     def list(
         self,
@@ -179,42 +188,82 @@ class InformerSet:
         labels: Mapping[str, str] | None = None,
         owner_uid: str = "",
     ) -> Sequence[Object]:
-        """Objects with all `labels` and, when given, that owner."""
-        return self.informer(kind).list(namespace, labels, owner_uid)
+        """Objects with all `labels` and, when given, that owner. Raises as `get` does."""
+        return self._declared(kind).list(namespace, labels, owner_uid)
 
     def subscribe(self, kind: Kind, handler: Handler) -> None:
-        """Tell `handler` of everything that is there and of every change from now on."""
+        """Tell `handler` of everything that is there (SYNC) and of every change from now on."""
         self.informer(kind).subscribe(handler)
 
     def observe_write(self, kind: Kind, written: Object) -> None:
-        """Take the server's answer to a write of ours into the cache."""
-        self.informer(kind).observe_write(written)
+        """Take the server's answer to a write of ours in; of kinds that nobody reads: nothing."""
+        if kind in self._informers:
+            self._informers[kind].observe_write(written)
 
     def informer(self, kind: Kind) -> Informer:
-        """The informer of a kind; call before `run` for every kind that will be read."""
+        """The informer of a kind, declared by this."""
         if kind not in self._informers:
-            self._informers[kind] = Informer(
-                self._api, kind, self._namespace if kind.namespaced else ""
-            )
+            self._informers[kind] = self._build(kind)
+            if self._running is not None:
+                self._start(self._running, kind)
         return self._informers[kind]
 
     async def run(self) -> None:
         """Keep every informer true until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for kind, informer in self._informers.items():
-                group.create_task(informer.run(), name=f"informer-{kind.plural}")
+            self._running = group
+            try:
+                for kind in self._informers:
+                    self._start(group, kind)
+                await self.wait_synced()
+                if self._settings.freeze:
+                    gc.collect()
+                    gc.freeze()
+                await asyncio.get_running_loop().create_future()
+            finally:
+                self._running = None
 
     async def wait_synced(self) -> None:
         """Return once every informer has listed."""
         for informer in list(self._informers.values()):
-            await informer.synced.wait()
+            for reflector in informer.reflectors:
+                await reflector.synced.wait()
 
+    def _declared(self, kind: Kind) -> Informer:
+        informer = self._informers.get(kind)
+        if informer is None:
+            raise RuntimeError(
+                f"{kind.resource} was read from informers but not declared: "
+                "call informer() or subscribe() for it first"
+            )
+        return informer
 
-def _owner_uids(obj: Object) -> Sequence[str]:
-    references: Sequence[Mapping[str, str]] = dig(obj, "metadata", "ownerReferences", default=[])
-    return [reference["uid"] for reference in references]
+    def _build(self, kind: Kind) -> Informer:
+        projection = self._projections.get(kind, WHOLE)
+        informer = Informer(kind, projection)
+        namespaces = self._namespaces if kind.namespaced else ()
+        informer.reflectors = [
+            Reflector(
+                self._api,
+                kind,
+                namespace,
+                informer,
+                projection=projection,
+                turns=self._turns,
+                settings=self._settings.reading,
+            )
+            for namespace in namespaces or ("",)
+        ]
+        return informer
 
-
-def _is_newer(candidate: Object, known: Object) -> bool:
-    new, old = resource_version_of(candidate), resource_version_of(known)
-    return int(new) > int(old) if new.isdecimal() and old.isdecimal() else new != old
+    def _start(self, group: asyncio.TaskGroup, kind: Kind) -> None:
+        informer = self._informers[kind]
+        for reflector in informer.reflectors:
+            name = f"reflector-{kind.resource}-{reflector.namespace or 'all'}"
+            group.create_task(reflector.run(), name=name)
+        if self._projections.get(kind, WHOLE).resync:
+            settings = self._settings
+            group.create_task(
+                informer.drip(settings.resync_s, settings.resync_tick_s),
+                name=f"resync-{kind.resource}",
+            )

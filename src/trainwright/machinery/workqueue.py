@@ -60,9 +60,10 @@ class WorkQueue:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._urgent, self._patient = _Lane(), _Lane()
-        self._waiting: set[Key] = set()
+        self._waiting: dict[Key, bool] = {}
+        """Keys that wait, and whether in the urgent lane; lanes also hold keys that moved on."""
         self._active: set[Key] = set()
-        self._again: set[Key] = set()
+        self._again: dict[Key, bool] = {}
         self._failures: dict[Key, int] = {}
         self._later: list[tuple[float, int, Key]] = []
         self._due: dict[Key, float] = {}
@@ -75,15 +76,22 @@ class WorkQueue:
         return len(self._waiting)
 
     def add(self, key: Key, *, urgent: bool = True) -> None:
-        """Ask for a reconcile; a key that already waits is not added twice."""
-        if self._closed or key in self._waiting:
+        """Ask for a reconcile; a key that already waits is not added twice.
+
+        `urgent=False` is for what has not changed; a change moves such a key to the front lane.
+        """
+        if self._closed:
             return
         if key in self._active:
-            self._again.add(key)
+            self._again[key] = urgent or self._again.get(key, False)
             return
-        self._waiting.add(key)
+        before = self._waiting.get(key)
+        if before or before == urgent:
+            return
+        self._waiting[key] = urgent
         (self._urgent if urgent else self._patient).push(key)
-        self._wake_one()
+        if before is None:
+            self._wake_one()
 
     def add_after(self, key: Key, delay_s: float) -> None:
         """Ask for a reconcile later; of several due times the earliest counts."""
@@ -119,9 +127,7 @@ class WorkQueue:
     async def take(self) -> Key | None:
         """The next key, to be given back with `done`; None once the queue is closed."""
         while not self._closed:
-            if self._urgent or self._patient:
-                key = (self._urgent or self._patient).pop()
-                self._waiting.discard(key)
+            if (key := self._pop()) is not None:
                 self._active.add(key)
                 return key
             ready = asyncio.get_running_loop().create_future()
@@ -136,9 +142,9 @@ class WorkQueue:
     def done(self, key: Key) -> None:
         """Give a key back; it runs again at once if it was added meanwhile."""
         self._active.discard(key)
-        if key in self._again:
-            self._again.discard(key)
-            self.add(key)
+        again = self._again.pop(key, None)
+        if again is not None:
+            self.add(key, urgent=again)
 
     def close(self) -> None:
         """Let every `take` return None."""
@@ -148,6 +154,15 @@ class WorkQueue:
         for ready in self._ready:
             if not ready.done():
                 ready.set_result(None)
+
+    def _pop(self) -> Key | None:
+        for lane, urgent in ((self._urgent, True), (self._patient, False)):
+            while lane:
+                key = lane.pop()
+                if self._waiting.get(key) is urgent:
+                    del self._waiting[key]
+                    return key
+        return None
 
     def _wake_one(self) -> None:
         while self._ready:

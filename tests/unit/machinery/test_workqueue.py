@@ -105,3 +105,24 @@ async def test_of_two_due_times_the_earlier_counts() -> None:
     queue._release_due()
     assert len(queue) == 0
     queue.close()
+
+
+async def test_a_change_moves_a_listed_key_to_the_front_and_runs_it_once() -> None:
+    queue = make_queue()
+    for name in ("one", "two", "three"):
+        queue.add(Key("a", name), urgent=False)
+    queue.add(Key("a", "three"))
+    queue.add(Key("a", "one"), urgent=False)
+    assert len(queue) == 3
+    assert [key.name for key in await take_all(queue)] == ["three", "one", "two"]
+
+
+async def test_a_key_that_runs_comes_back_in_the_lane_that_it_was_added_to() -> None:
+    queue = make_queue()
+    queue.add(Key("a", "x"))
+    key = await queue.take()
+    assert key is not None
+    queue.add(key, urgent=False)
+    queue.add(Key("a", "changed"))
+    queue.done(key)
+    assert [key.name for key in await take_all(queue)] == ["changed", "x"]

@@ -130,7 +130,7 @@ def _plan_finished(observed: ObservedJob, now: datetime) -> Plan:
     left_s = ttl_s - seconds_between((ended or {})["lastTransitionTime"], now)
     if left_s > 0:
         return Plan(actions=tuple(actions), requeue_after_s=left_s)
-    actions.append(build_delete(JOB, job, "Foreground"))
+    actions.append(build_delete(JOB, job, "Foreground", as_seen=True))
     return Plan(actions=tuple(actions))
 
 

@@ -90,7 +90,7 @@ def _plan_ended(jobset: Object, buckets: Buckets, draft: StatusDraft, age_s: flo
         return Plan(
             actions=tuple(actions), status=draft.build_patch(), requeue_after_s=ttl_s - age_s
         )
-    actions.append(build_delete(JOBSET, jobset, "Foreground"))
+    actions.append(build_delete(JOBSET, jobset, "Foreground", as_seen=True))
     return Plan(actions=tuple(actions))
 
 

@@ -69,7 +69,7 @@ def plan_collection(observed: ObservedObject) -> Plan:
         return Plan()
     waited_for = OwnerState.WAITING in observed.owners
     propagation = _find_propagation(obj, waited_for and bool(observed.dependents))
-    return Plan(actions=(build_delete(observed.kind, obj, propagation),))
+    return Plan(actions=(build_delete(observed.kind, obj, propagation, as_seen=True),))
 
 
 def finalizers_of(obj: ObjectView) -> Sequence[str]:

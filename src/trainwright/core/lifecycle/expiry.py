@@ -25,7 +25,7 @@ def plan_event_expiry(event: Object, now: datetime, ttl_s: float = EVENT_TTL_S) 
     left_s = ttl_s - seconds_between(find_last_seen(event), now)
     if left_s > 0:
         return Plan(requeue_after_s=left_s)
-    return Plan(actions=(build_delete(EVENT, event),))
+    return Plan(actions=(build_delete(EVENT, event, as_seen=True),))
 
 
 def find_last_seen(event: ObjectView) -> str:

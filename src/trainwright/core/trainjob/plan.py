@@ -96,7 +96,7 @@ class Observed:
     jobset: Object | None = None
     """The JobSet of the TrainJob's name, whoever owns it."""
     snapshot: Object | None = None
-    """The ConfigMap of the snapshot's name, whoever owns it."""
+    """The ConfigMap of the snapshot's name, whoever owns it; its data only if `reads_snapshot`."""
     runtime: Object | None = None
     """The live runtime; only read while there is no snapshot."""
     children: tuple[Object, ...] = ()
@@ -151,6 +151,25 @@ def plan_trainjob(observed: Observed, settings: TrainJobSettings, now: datetime)
         return _plan_blocked(trainjob, status, error.finding, now)
     requeue_s = None if remaining_s is None else max(remaining_s, MIN_REQUEUE_S)
     return Plan(actions=actions, status=_status(trainjob, status), requeue_after_s=requeue_s)
+
+
+def reads_snapshot(trainjob: Object, jobset: Object | None) -> bool:
+    """Whether a plan looks into the snapshot: to build a JobSet, or for a finished job's time.
+
+    Args:
+        trainjob: as observed.
+        jobset: the JobSet of its name, if there is one.
+    """
+    try:
+        view = parse_trainjob(trainjob)
+    except TrainwrightError:
+        return False
+    if not view.is_ours or is_deleting(trainjob):
+        return False
+    own = jobset if _is_own(jobset, trainjob) else None
+    if is_finished(trainjob) or _has_ended(own):
+        return find_ttl_s(trainjob) is None
+    return _wants_apply(view, own)
 
 
 def plan_refusal(trainjob: Object, planned: Plan, text: str, now: datetime) -> Plan:
@@ -211,6 +230,8 @@ def _plan_objects(
 ) -> tuple[Action, ...]:
     if observed.jobset is not None and not _is_own(observed.jobset, observed.trainjob):
         _refuse_foreign(observed.jobset, observed.trainjob)
+    if observed.snapshot is not None and not _wants_apply(view, observed.jobset):
+        return ()  # a running JobSet is never applied again: its snapshot may rest
     runtime, actions = _resolve_runtime(observed, view)
     unsupported = find_unsupported_policies(runtime.ml_policy, runtime.spec.pod_group_policy)
     if unsupported:
@@ -250,6 +271,12 @@ def _wants_apply(view: TrainJob, jobset: Object | None) -> bool:
     if jobset is None or view.is_suspended:
         return not (jobset is not None and is_deleting(jobset))
     return bool(dig(jobset, "spec", "suspend")) and not is_deleting(jobset)
+
+
+def _has_ended(jobset: Object | None) -> bool:
+    return jobset is not None and any(
+        is_condition_true(jobset, theirs) for theirs, _ours in names.TERMINAL
+    )
 
 
 def _plan_apply(obj: Object, observed: Observed) -> Apply | None:
@@ -306,7 +333,7 @@ def _plan_finished(observed: Observed, after: Object, jobset: Object | None, now
         actions = _plan_delete(jobset)
     left_s = _find_left_to_live_s(observed, after, now)
     if left_s is not None and left_s <= 0:
-        return Plan(actions=(build_delete(TRAINJOB, trainjob),))
+        return Plan(actions=(build_delete(TRAINJOB, trainjob, as_seen=True),))
     return Plan(actions=actions, status=_status(trainjob, after["status"]), requeue_after_s=left_s)
 
 
@@ -344,7 +371,7 @@ def _plan_deadline(trainjob: Object, jobset: Object | None, status: Object, now:
 def _plan_delete(jobset: Object | None) -> tuple[Action, ...]:
     if jobset is None or is_deleting(jobset):
         return ()
-    return (build_delete(JOBSET, jobset),)
+    return (build_delete(JOBSET, jobset, as_seen=True),)
 
 
 def _plan_unknown_runtime(view: TrainJob, status: Object, now: datetime) -> Plan:

@@ -147,7 +147,12 @@ def test_ended_jobset_stops_active_jobs_and_keeps_finished_ones() -> None:
     jobset["spec"]["ttlSecondsAfterFinished"] = 245
     last = plan(observe(jobset, jobs[0])).actions[-1]
     assert last == Delete(
-        kind=last.kind, namespace="team", name="js", uid="u1", propagation="Foreground"
+        kind=last.kind,
+        namespace="team",
+        name="js",
+        uid="u1",
+        resource_version="7",
+        propagation="Foreground",
     )
 
 

@@ -44,7 +44,15 @@ def observe(obj: dict[str, Any], *owners: OwnerState, dependents: Any = ()) -> O
 
 
 def delete(propagation: Any) -> tuple[Delete, ...]:
-    return (Delete(kind=JOB, namespace="n", name="x", uid="uid-x", propagation=propagation),)
+    gone = Delete(
+        kind=JOB,
+        namespace="n",
+        name="x",
+        uid="uid-x",
+        resource_version="4",
+        propagation=propagation,
+    )
+    return (gone,)
 
 
 def patch(obj: str, kind: Any, **metadata: Any) -> Patch:

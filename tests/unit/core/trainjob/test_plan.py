@@ -24,6 +24,7 @@ from trainwright.core.trainjob.plan import (
     key_of,
     plan_refusal,
     plan_trainjob,
+    reads_snapshot,
     record_apply,
 )
 from trainwright.core.trainjob.runtime import parse_snapshot
@@ -84,6 +85,43 @@ def test_a_running_jobset_is_never_applied_again() -> None:
     trainjob = make_trainjob()
     result = plan(trainjob, snapshot=snapshot_of(trainjob), jobset=make_jobset(trainjob))
     assert result.actions == ()
+
+
+def test_what_a_running_jobset_was_made_of_is_not_looked_at() -> None:
+    trainjob = make_trainjob()
+    metadata_only = {"metadata": snapshot_of(trainjob)["metadata"]}
+    result = plan(trainjob, snapshot=metadata_only, jobset=make_jobset(trainjob))
+    assert (result.actions, result.error) == ((), "")
+
+
+@pytest.mark.parametrize(
+    ("trainjob", "jobset", "expected"),
+    [
+        pytest.param(make_trainjob(), None, True, id="no JobSet yet"),
+        pytest.param(make_trainjob(), {"suspend": False}, False, id="running"),
+        pytest.param(make_trainjob(suspend=True), {"suspend": True}, True, id="suspended"),
+        pytest.param(
+            make_trainjob(),
+            {"status": {"conditions": [make_condition("Completed")]}},
+            True,
+            id="just ended: the runtime may say how long it stays",
+        ),
+        pytest.param(
+            make_trainjob(status={"conditions": [make_condition("Complete")]}),
+            {},
+            True,
+            id="finished",
+        ),
+        pytest.param(
+            make_trainjob(managedBy="kueue.x-k8s.io/multikueue"), None, False, id="not ours"
+        ),
+    ],
+)
+def test_the_snapshot_is_read_only_when_something_hangs_on_it(
+    trainjob: Object, jobset: Any, expected: bool
+) -> None:
+    live = None if jobset is None else make_jobset(trainjob, **jobset)
+    assert reads_snapshot(trainjob, live) is expected
 
 
 def test_resume_applies_with_the_uid_of_the_jobset_and_turns_the_condition() -> None:
@@ -295,7 +333,7 @@ def test_time_to_live_counts_from_the_end(
     assert plan(trainjob, snapshot=snapshot).requeue_after_s == requeue_s
     later = NOW + timedelta(seconds=60)
     result = plan_trainjob(Observed(trainjob=trainjob, snapshot=snapshot), DEFAULT_SETTINGS, later)
-    gone = Delete(kind=TRAINJOB, namespace="ml", name="tj", uid="uid-tj")
+    gone = Delete(kind=TRAINJOB, namespace="ml", name="tj", uid="uid-tj", resource_version="7")
     assert result.actions == ((gone,) if requeue_s else ())
 
 
