@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -73,7 +75,8 @@ def controller(
         typer.Option(
             "--namespace",
             "-n",
-            help="Look at this namespace only; may be given several times. All by default.",
+            help="Look at this namespace only; may be given several times. All by default. "
+            "Managers of different namespaces need a leaderElection.resourceName each.",
             show_default=False,
         ),
     ] = None,
@@ -90,8 +93,13 @@ def controller(
         ),
     ] = None,
     log_format: Annotated[
-        LogFormat, typer.Option("--log-format", help="Form of log lines.")
-    ] = LogFormat.JSON,
+        LogFormat | None,
+        typer.Option(
+            "--log-format",
+            help="Form of log lines; text on a terminal, else json by default.",
+            show_default=False,
+        ),
+    ] = None,
     log_level: Annotated[
         LogLevel, typer.Option("--log-level", help="Least level that is logged.")
     ] = LogLevel.INFO,
@@ -126,8 +134,9 @@ def controller(
 
     # Deployments of the Go manager pass these; the two that mean nothing here do no harm.
     del zap_stacktrace_level, zap_time_encoding
+    wants_text = zap_devel or zap_encoder == "console" or sys.stderr.isatty()
     configure_logging(
-        LogFormat.TEXT if zap_devel or zap_encoder == "console" else log_format,
+        log_format or (LogFormat.TEXT if wants_text else LogFormat.JSON),
         _read_zap_level(zap_log_level) or (LogLevel.DEBUG if zap_devel else log_level),
     )
     try:
@@ -144,7 +153,8 @@ def controller(
         _greet(settings.identity, connection.server, found, parts, parsed.warnings)
         _run(connection, settings, parts)
     except LeaseLost as error:
-        fail(Exit.REFUSED, str(error))
+        logging.getLogger("trainwright.setup").error("%s", error)
+        raise typer.Exit(Exit.REFUSED) from None
     except TrainwrightError as error:
         fail(find_exit(error), describe_error(error))
 
@@ -167,8 +177,6 @@ def _read_zap_level(text: str) -> LogLevel | None:
 def _greet(
     identity: str, server: str, found: str, parts: Sequence[str], warnings: Sequence[str]
 ) -> None:
-    import logging
-
     from trainwright import __version__
 
     logger = logging.getLogger("trainwright.setup")
@@ -186,7 +194,6 @@ def _greet(
 
 def _run(connection: Connection, settings: ManagerSettings, parts: Sequence[str]) -> None:
     import asyncio
-    import sys
 
     from trainwright.manager.serving import run_manager
 

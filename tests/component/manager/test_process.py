@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from tests.component.manager.conftest import (
+    GROUP,
     LEASE,
     TOKEN_USER,
     TRAINWRIGHT,
@@ -20,6 +21,7 @@ from tests.component.manager.conftest import (
     wait_until,
 )
 from tests.serving import TOKEN
+from tests.support.planes import make_trainjob
 from trainwright.api.crds import build_crd
 from trainwright.api.kinds import CUSTOM_RESOURCE_DEFINITION, JOBSET
 
@@ -205,3 +207,32 @@ async def test_an_address_that_is_taken_ends_the_manager(managers: Managers) -> 
         manager = managers.start(health={"healthProbeBindAddress": f"127.0.0.1:{port}"})
         assert await manager.wait_end() == 5
         assert "cannot be listened on" in manager.log
+
+
+async def test_the_feature_gate_tells_pods_where_to_report(managers: Managers) -> None:
+    certificates = managers.folder / "certs-of-the-manager"
+    certificates.mkdir()
+    (certificates / "ca.crt").write_text("THE-AUTHORITY")
+    managers.start("--feature-gates", "TrainJobStatus=true", statusServer={"port": 4443})
+    await managers.create_runtime()
+    await managers.create_trainjob("reporting")
+    jobset = await managers.wait_jobset("reporting")
+    told = msgspec.json.encode(jobset["spec"]).decode()
+    assert "https://kubeflow-trainer-controller-manager.kubeflow-system.svc:4443/" in told
+    config_maps = await managers.find("/api/v1/namespaces/default/configmaps")
+    assert "THE-AUTHORITY" in msgspec.json.encode(config_maps).decode()
+
+
+async def test_only_the_namespaces_that_are_named_are_looked_after(managers: Managers) -> None:
+    await managers.create_runtime()
+    for name in ("ours", "theirs", "others"):
+        await managers.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    manager = managers.start("--namespace", "ours", "-n", "others")
+    await manager.wait_log("reconciling")
+    for name in ("theirs", "others", "ours"):
+        job = make_trainjob("j", ["true"], runtime="plain")
+        await managers.create(f"{GROUP}/namespaces/{name}/trainjobs", job)
+    for name in ("others", "ours"):
+        path = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{name}/jobsets/j"
+        await wait_until(lambda path=path: managers.find(path), path)  # type: ignore[misc]
+    assert await managers.find("/apis/jobset.x-k8s.io/v1alpha2/namespaces/theirs/jobsets/j") is None
