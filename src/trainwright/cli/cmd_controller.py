@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from enum import StrEnum
@@ -119,6 +118,8 @@ def controller(
       trainwright controller --config /controller_manager_config.yaml --serve reconcile
       trainwright controller -n team-a -n team-b --feature-gates TrainJobStatus=true
     """
+    import logging
+
     from trainwright.base.errors import TrainwrightError
     from trainwright.machinery.kubeconfig import find_connection
     from trainwright.machinery.lease import LeaseLost
@@ -177,6 +178,8 @@ def _read_zap_level(text: str) -> LogLevel | None:
 def _greet(
     identity: str, server: str, found: str, parts: Sequence[str], warnings: Sequence[str]
 ) -> None:
+    import logging
+
     from trainwright import __version__
 
     logger = logging.getLogger("trainwright.setup")
