@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 
 from benchmarks.measure import Figure
-from benchmarks.rows import idle, imports, jobs, keeper, launch, overhead, server, start
+from benchmarks.rows import idle, imports, informers, jobs, keeper, launch, overhead, server, start
 
 Row = Callable[[bool], Coroutine[None, None, Sequence[Figure]]]
 
@@ -18,4 +18,5 @@ ROWS: Mapping[str, Row] = {
     "jobs": jobs.measure,
     "server": server.measure,
     "idle": idle.measure,
+    "informers": informers.measure,
 }

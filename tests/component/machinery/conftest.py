@@ -106,6 +106,11 @@ class Bench:
             await informers.wait_synced()
         return informers
 
+    async def reach(self, server: TestServer) -> HttpApi:
+        """A client of another server."""
+        connection = read_kubeconfig(server.kubeconfig)
+        return await self._stack.enter_async_context(HttpApi(connection))
+
     async def run(self, informers: InformerSet) -> None:
         task = asyncio.create_task(informers.run())
         self._stack.push_async_callback(_end, task)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 
-from tests.component.machinery.conftest import QUICK, eventually
+from tests.component.machinery.conftest import QUICK, eventually, running_bench
+from tests.serving import running_server
 from trainwright.api.kinds import (
     CLUSTER_TRAINING_RUNTIME,
     CONFIG_MAP,
@@ -22,6 +24,8 @@ from trainwright.core.runtimes import load_shipped_runtimes
 from trainwright.machinery.api import DeleteOptions, PatchType, WatchType
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.component.machinery.conftest import Bench
     from trainwright.machinery.informer import InformerSet
 
@@ -242,3 +246,24 @@ async def test_unfinished_trainjobs_are_told_again_now_and_then(bench: Bench) ->
     informers.subscribe(TRAINJOB, hear)
     await eventually(lambda: len(told) >= 3)
     assert set(told) == {(WatchType.SYNC, "running")}
+
+
+async def test_informers_outlive_a_restart_of_the_server(tmp_path: Path) -> None:
+    async with running_bench(tmp_path) as first:
+        await create(first, make_map("kept"))
+        await create(first, make_map("going"))
+        informers = await first.start(CONFIG_MAP)
+        gate, registry = first.gate, first.server.registry
+        gate.open.clear()
+        await first.server.stop()
+        await registry.close()
+        gate.cut()
+        async with running_server(tmp_path) as second:
+            api = await first.reach(second)
+            await api.delete(CONFIG_MAP, "default", "going")
+            await api.create(CONFIG_MAP, make_map("coming"), field_manager="test")
+            gate.target = urlsplit(second.url).port or 0
+            gate.open.set()
+            await eventually(lambda: informers.get(CONFIG_MAP, "default", "coming"))
+            await eventually(lambda: informers.get(CONFIG_MAP, "default", "going") is None)
+            assert informers.get(CONFIG_MAP, "default", "kept") is not None
