@@ -75,8 +75,10 @@ def test_rows_that_a_laptop_rewrites() -> None:
     }
 
 
-def test_node_alone_writes_the_network_devices() -> None:
+def test_node_alone_writes_what_only_processes_see() -> None:
     assert names_written_by(Writer.NODE) == (
+        "TRAINWRIGHT_JOB",
+        "TRAINWRIGHT_ATTEMPT",
         "GLOO_SOCKET_IFNAME",
         "NCCL_SOCKET_IFNAME",
         "TP_SOCKET_IFNAME",
