@@ -91,6 +91,9 @@ def controller(
             show_default=False,
         ),
     ] = None,
+    status_host: Annotated[
+        str, typer.Option("--status-host", help="Address that the status server listens on.")
+    ] = "0.0.0.0",  # noqa: S104 - Pods come from everywhere in the cluster
     log_format: Annotated[
         LogFormat | None,
         typer.Option(
@@ -150,6 +153,7 @@ def controller(
             own_namespace=find_namespace_of_ours(),
             identity=build_identity(),
             certificate_folder=cert_dir or CERTIFICATE_FOLDER,
+            status_host=status_host,
         )
         _greet(settings.identity, connection.server, found, parts, parsed.warnings)
         _run(connection, settings, parts)

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-GRACE_S = 25.0
-"""How long parts may finish what they do; Kubernetes kills a Pod after 30 s."""
+WRITERS_GRACE_S = 18.0
+REST_GRACE_S = 6.0
+"""How long parts may finish what they do. Together with the Lease's return it stays below the 30 s
+after which Kubernetes kills a Pod."""
 
 
 class Manager:
@@ -96,21 +98,24 @@ class Manager:
         logger.info("stopping: what is in work is finished")
         self._finish_writing.set()
         await self._wait(
-            {task for task, part in self._running.items() if part and part.needs_lease}
+            {task for task, part in self._running.items() if part and part.needs_lease},
+            WRITERS_GRACE_S,
         )
         if self._elector is not None:
             await self._elector.release()
         self._fence.close()
         self._leader.set(0)
         self._finish.set()
-        await self._wait({task for task, part in self._running.items() if part is not None})
+        await self._wait(
+            {task for task, part in self._running.items() if part is not None}, REST_GRACE_S
+        )
 
-    async def _wait(self, tasks: set[asyncio.Task[Any]]) -> None:
+    async def _wait(self, tasks: set[asyncio.Task[Any]], grace_s: float) -> None:
         if not tasks:
             return
-        done, late = await asyncio.wait(tasks, timeout=GRACE_S)
+        done, late = await asyncio.wait(tasks, timeout=grace_s)
         for task in late:
-            logger.warning("%s did not end within %.0f s", task.get_name(), GRACE_S)
+            logger.warning("%s did not end within %.0f s", task.get_name(), grace_s)
         for task in done:
             if not task.cancelled() and (error := task.exception()) is not None:
                 logger.error("%s failed while it ended", task.get_name(), exc_info=error)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from trainwright.base.errors import Unsupported
 from trainwright.manager.reconcile import build_reconciling
+from trainwright.manager.status import build_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -40,6 +41,7 @@ class Context:
 
 PARTS: Mapping[str, Callable[[Context], Sequence[Runnable]]] = {
     "reconcile": build_reconciling,
+    "status": build_status,
 }
 WORDS = ("reconcile", "webhooks", "status")
 """Every part that there will be; `all` means all of them."""

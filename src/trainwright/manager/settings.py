@@ -39,6 +39,8 @@ class ManagerSettings:
     identity: str = ""
     """Names this process, as the Lease's holder."""
     certificate_folder: Path = CERTIFICATE_FOLDER
+    status_host: str = "0.0.0.0"  # noqa: S104 - Pods come from everywhere in the cluster
+    """The address that the status server listens on."""
 
 
 def load_configuration(path: Path | None, feature_gates: str) -> Parsed:
