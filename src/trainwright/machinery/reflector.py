@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 OFF_LOOP_BYTES = 2 * 1024 * 1024
 """Pages above this are decoded in a thread."""
+SHORT_WATCH_S = 1.0
+"""A watch that ended sooner is taken for trouble of the server."""
 ITEMS_PER_TURN = 100
 """Objects that are taken in before other work gets a turn."""
 _PARTIAL = "application/json;as={};g=meta.k8s.io;v=v1, application/json"
@@ -154,15 +156,19 @@ class Reflector:
         while True:
             self._heard = False
             started = asyncio.get_running_loop().time()
+            failed = False
             try:
                 await self._reflect()
             except (ApiError, Unreachable) as error:
+                failed = True
                 logger.info("watch of %s: %s", self._kind.resource, error)
                 self._note_failure(error)
-            # A watch that is ended at once, again and again, must not become a busy loop.
             lasted_s = asyncio.get_running_loop().time() - started
-            is_fine = self._heard or lasted_s >= self._settings.retry_cap_s
-            failures = 0 if is_fine else failures + 1
+            if self._heard or lasted_s >= self._settings.retry_cap_s:
+                # What is cut at once, again and again, must not become a busy loop.
+                failures = int(failed or lasted_s < SHORT_WATCH_S)
+            else:
+                failures += 1
             await asyncio.sleep(self._find_delay_s(failures))
 
     async def _reflect(self) -> None:

@@ -14,6 +14,8 @@ from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trainwright.base.times import Clock
 
 BACKOFF_BASE_S = 0.05
@@ -54,20 +56,48 @@ class _Lane:
         return key
 
 
+class _Later:
+    """Keys with due times on one clock; of several times of a key the earliest counts."""
+
+    def __init__(self, read_s: Callable[[], float]) -> None:
+        self._read_s = read_s
+        self._heap: list[tuple[float, int, Key]] = []
+        self._due: dict[Key, float] = {}
+        self._order = itertools.count()
+
+    def add(self, key: Key, delay_s: float) -> None:
+        due = self._read_s() + delay_s
+        if due < self._due.get(key, float("inf")):
+            self._due[key] = due
+            heapq.heappush(self._heap, (due, next(self._order), key))
+
+    def find_wait_s(self) -> float | None:
+        return self._heap[0][0] - self._read_s() if self._heap else None
+
+    def pop_due(self) -> list[Key]:
+        now, keys = self._read_s(), []
+        while self._heap and self._heap[0][0] <= now:
+            due, _, key = heapq.heappop(self._heap)
+            if self._due.get(key) == due:
+                del self._due[key]
+                keys.append(key)
+        return keys
+
+
 class WorkQueue:
     """Keys to reconcile. Not thread-safe: everything happens in one event loop."""
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
         self._urgent, self._patient = _Lane(), _Lane()
         self._waiting: dict[Key, bool] = {}
         """Keys that wait, and whether in the urgent lane; lanes also hold keys that moved on."""
         self._active: set[Key] = set()
         self._again: dict[Key, bool] = {}
         self._failures: dict[Key, int] = {}
-        self._later: list[tuple[float, int, Key]] = []
-        self._due: dict[Key, float] = {}
-        self._order = itertools.count()
+        # A laptop sleeps, and its wall clock is set: a deadline keeps to the wall clock, a back-off not.
+        self._appointments = _Later(lambda: clock.now().timestamp())
+        self._back_offs = _Later(clock.monotonic)
+        self._laters = (self._appointments, self._back_offs)
         self._timer: asyncio.TimerHandle | None = None
         self._ready: deque[asyncio.Future[None]] = deque()
         self._closed = False
@@ -100,11 +130,7 @@ class WorkQueue:
         if delay_s <= 0:
             self.add(key)
             return
-        due = self._clock.now().timestamp() + delay_s
-        if due >= self._due.get(key, float("inf")):
-            return
-        self._due[key] = due
-        heapq.heappush(self._later, (due, next(self._order), key))
+        self._appointments.add(key, delay_s)
         self._arm()
 
     def add_failed(self, key: Key) -> float:
@@ -112,7 +138,9 @@ class WorkQueue:
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         delay_s: float = min(BACKOFF_BASE_S * 2 ** min(failures, 20), BACKOFF_CAP_S)
-        self.add_after(key, delay_s)
+        if not self._closed:
+            self._back_offs.add(key, delay_s)
+            self._arm()
         return delay_s
 
     def retry_failed(self, namespace: str) -> None:
@@ -175,17 +203,14 @@ class WorkQueue:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._later and not self._closed:
-            wait_s = self._later[0][0] - self._clock.now().timestamp()
+        waits = [w for later in self._laters if (w := later.find_wait_s()) is not None]
+        if waits and not self._closed:
             self._timer = asyncio.get_running_loop().call_later(
-                min(max(wait_s, 0.0), LONGEST_SLEEP_S), self._release_due
+                min(max(min(waits), 0.0), LONGEST_SLEEP_S), self._release_due
             )
 
     def _release_due(self) -> None:
-        now = self._clock.now().timestamp()
-        while self._later and self._later[0][0] <= now:
-            due, _, key = heapq.heappop(self._later)
-            if self._due.get(key) == due:
-                del self._due[key]
+        for later in self._laters:
+            for key in later.pop_due():
                 self.add(key)
         self._arm()

@@ -52,30 +52,46 @@ class Gate:
         for task in self._tasks:
             task.cancel()
 
-    async def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def close(self) -> None:
+        """End every connection and wait until each is gone."""
+        self.cut()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for _ in range(5):
+            await asyncio.sleep(0)  # sockets are closed a turn after their transports
+
+    def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         work = asyncio.create_task(self._pass_on(reader, writer))
         self._tasks.add(work)
-        work.add_done_callback(self._tasks.discard)
-        with contextlib.suppress(asyncio.CancelledError):
-            await work
+
+        def end(_: object) -> None:
+            self._tasks.discard(work)
+            writer.transport.abort()
+
+        work.add_done_callback(end)
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self.target)
         try:
-            await asyncio.gather(self._copy(reader, far_writer), self._copy(far_reader, writer))
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self.target)
         except OSError:
-            pass
+            return
+        copies = [
+            asyncio.create_task(self._copy(reader, far_writer)),
+            asyncio.create_task(self._copy(far_reader, writer)),
+        ]
+        try:
+            await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for end in (writer, far_writer):
-                end.transport.abort()
+            for copy in copies:
+                copy.cancel()
+            far_writer.transport.abort()
+            await asyncio.gather(*copies, return_exceptions=True)
 
     async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(65536):
             await self.open.wait()
             writer.write(data)
             await writer.drain()
-        writer.transport.abort()
 
 
 @dataclass
@@ -134,7 +150,7 @@ async def running_bench(folder: Path) -> AsyncIterator[Bench]:
         gate.port = listening.sockets[0].getsockname()[1]
         through = replace(connection, server=f"https://127.0.0.1:{gate.port}")
         gated = await stack.enter_async_context(HttpApi(through))
-        stack.callback(gate.cut)
+        stack.push_async_callback(gate.close)
         stack.callback(listening.close)
         yield Bench(server, api, gated, gate, stack)
 

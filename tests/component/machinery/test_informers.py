@@ -157,7 +157,7 @@ async def test_nothing_is_missed_when_connections_are_cut_all_the_time(bench: Be
 
 
 async def test_a_half_open_connection_is_given_up(bench: Bench) -> None:
-    informers = await bench.start(CONFIG_MAP, reading=replace(QUICK, silence_s=0.5))
+    informers = await bench.start(CONFIG_MAP, reading=replace(QUICK, silence_s=1.0))
     before = bench.gate.connections
     bench.gate.open.clear()
     await create(bench, make_map("unseen"))

@@ -126,3 +126,27 @@ async def test_a_key_that_runs_comes_back_in_the_lane_that_it_was_added_to() -> 
     queue.add(Key("a", "changed"))
     queue.done(key)
     assert [key.name for key in await take_all(queue)] == ["changed", "x"]
+
+
+async def test_a_back_off_does_not_hang_on_the_wall_clock() -> None:
+    class Clock(SystemClock):
+        moment = datetime(2026, 1, 1, tzinfo=UTC)
+        passed = 100.0
+
+        def now(self) -> datetime:
+            return self.moment
+
+        def monotonic(self) -> float:
+            return self.passed
+
+    clock = Clock()
+    queue = WorkQueue(clock)
+    queue.add_failed(Key("a", "x"))
+    clock.moment -= timedelta(hours=5)
+    clock.passed += 0.01
+    queue._release_due()
+    assert len(queue) == 0
+    clock.passed += 1
+    queue._release_due()
+    assert await take_all(queue) == [Key("a", "x")]
+    queue.close()
