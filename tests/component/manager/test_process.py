@@ -173,7 +173,6 @@ async def test_metrics_are_for_those_who_may_read_them(managers: Managers) -> No
         ((), {"webhook": {"prot": 1}}, 3, 'webhook.prot: Invalid value: "prot": unknown field'),
         ((), {"clientConnection": {"qps": "fast"}}, 3, "clientConnection.qps"),
         (("--feature-gates", "Warp=true"), {}, 3, "no feature gate; there are TrainJobStatus"),
-        (("--serve", "status"), {}, 5, "cannot be served yet"),
         (("--kubeconfig", "/nowhere"), {}, 3, "/nowhere"),
         (("--context", "other"), {}, 3, 'contexts has no "other"'),
         (("--config", "/nowhere"), {}, 3, "--config /nowhere"),
