@@ -35,6 +35,8 @@ logger = logging.getLogger(__name__)
 MANAGER = "trainwright"
 JITTER = 0.2
 """Candidates wait up to this much longer, so that they do not ask in step."""
+RELEASE_S = 3.0
+"""How long giving the Lease back may take: it runs out by itself too."""
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -147,14 +149,16 @@ class LeaderElector:
 
     async def acquire(self) -> None:
         """Return once the Lease is ours; every failure is tried again."""
-        told = ""
+        told = failure = ""
         while True:
             began = self._monotonic()
             try:
                 held = await self._try_acquire()
             except (ApiError, Unreachable) as error:
                 held = False
-                logger.warning("lease %s: %s", self._where, error)
+                if str(error) != failure:
+                    logger.warning("lease %s: %s; trying on", self._where, error)
+                failure = str(error)
             if held:
                 self._fence.open_until(began + self._settings.renew_deadline_s)
                 logger.info("lease %s is held by %s", self._where, self._settings.identity)
@@ -201,7 +205,7 @@ class LeaderElector:
         spec = {**self._lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
         spec["renewTime"] = render_micro_time(self._clock.now())
         try:
-            async with asyncio.timeout(self._settings.renew_deadline_s):
+            async with asyncio.timeout(min(self._settings.renew_deadline_s, RELEASE_S)):
                 await self._write(spec)
         except (ApiError, Unreachable, TimeoutError) as error:
             logger.warning("lease %s is not given back: %s", self._where, error or "no answer")

@@ -155,3 +155,25 @@ async def test_a_server_of_another_name_or_authority_is_not_believed(
         async with door.api(user, **cluster | insecure) as api:
             await api.request("GET", "/version")
     assert door.came == ["someone"]
+
+
+async def test_a_proxy_in_between_is_gone_through(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def pass_on(request: web.Request) -> web.Response:
+        asked.append(f"{request.method} {request.url}")
+        return web.json_response({})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", pass_on)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        door = Door("http://api.invalid", [], tmp_path)
+        proxy = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        async with door.api({"token": "t"}, **{"proxy-url": proxy}) as api:
+            await api.request("GET", "/version")
+    finally:
+        await runner.cleanup()
+    assert asked == ["GET http://api.invalid/version"]
