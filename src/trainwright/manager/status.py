@@ -31,7 +31,7 @@ def build_status(context: Context) -> Sequence[Runnable]:
     tls = build_server_context(configuration.tls)
     service = configuration.certificates.service_name
     names = (f"{service}.{settings.own_namespace}.svc", "localhost")
-    pace = Pace(writes_per_second=configuration.status_server.qps)
+    pace = Pace(writes_per_second=configuration.status_server.qps or Pace().writes_per_second)
     app = ProgressApp(context.free_api, ReviewedTokens(context.free_api), context.clock, pace=pace)
     port = configuration.status_server.port
     return (
