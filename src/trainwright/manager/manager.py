@@ -11,7 +11,6 @@ import logging
 from typing import TYPE_CHECKING
 
 from trainwright.base.errors import LocalRunError
-from trainwright.machinery.lease import LeaseLost
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
@@ -86,9 +85,9 @@ class Manager:
             self._fence.open()
         else:
             await self._elector.acquire()
-        self._leader.set(1)
         for part in self._runnables:
             if part.needs_lease:
+                self._leader.set(1)
                 self._start(part.run(self._finish_writing), part)
         if self._elector is not None:
             await self._elector.hold()
@@ -122,8 +121,6 @@ class Manager:
 
     def _raise_end(self, task: asyncio.Task[Any]) -> None:
         error = task.exception()
-        if isinstance(error, LeaseLost):
-            raise error
         if error is not None:
             raise error
         raise LocalRunError(f"{task.get_name()} ended by itself")
