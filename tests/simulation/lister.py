@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trainwright.base.objects import dig, labels_of, name_of, namespace_of
+from trainwright.base.objects import dig, labels_of, name_of, namespace_of, resource_version_of
 from trainwright.machinery.api import WatchType
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ class BadLister:
         self._rng = rng
         self._views: dict[Kind, dict[Place, Object]] = {}
         self._seen: dict[Kind, int] = {}
+        self._shown: dict[Kind, int] = {}
         self._handlers: dict[Kind, list[Handler]] = {}
         self._holes: set[Kind] = set()
 
@@ -61,6 +62,7 @@ class BadLister:
         luck = self._rng.random()
         if luck < 0.08:
             self._seen[kind] += 1
+            self._note_shown(kind)
             self._holes.add(kind)
         elif luck < 0.16:
             self._relist(kind)
@@ -75,18 +77,38 @@ class BadLister:
             while self._seen[kind] < len(self._store.table(kind).log):
                 self._learn(kind)
 
+    def observe_write(self, kind: Kind, written: Object) -> None:
+        """Show an own write before the watch tells of it, as informers do."""
+        view, place = self._view(kind), (namespace_of(written), name_of(written))
+        if _revision_of(written) <= self._shown[kind]:
+            return  # the watch has shown that, or what became of it
+        before = view.get(place)
+        if before is None or _revision_of(written) > _revision_of(before):
+            view[place] = written
+            change = WatchType.ADDED if before is None else WatchType.MODIFIED
+            self._tell(kind, change, before, written)
+
     def _view(self, kind: Kind) -> dict[Place, Object]:
         if kind not in self._views:
             table = self._store.table(kind)
             self._views[kind] = dict(table.objects)
             self._seen[kind] = len(table.log)
+            self._note_shown(kind)
         return self._views[kind]
+
+    def _note_shown(self, kind: Kind) -> None:
+        """Up to which revision everything has been shown."""
+        seen = self._store.table(kind).log[: self._seen[kind]]
+        self._shown[kind] = _revision_of(seen[-1][1]) if seen else 0
 
     def _learn(self, kind: Kind, times: int = 1) -> None:
         change, obj = self._store.table(kind).log[self._seen[kind]]
         self._seen[kind] += 1
+        self._note_shown(kind)
         place = (namespace_of(obj), name_of(obj))
         before = self._views[kind].get(place)
+        if before is not None and _revision_of(before) > _revision_of(obj):
+            return  # a write of our own is shown already
         if change is WatchType.DELETED:
             self._views[kind].pop(place, None)
         else:
@@ -98,6 +120,7 @@ class BadLister:
         table, before = self._store.table(kind), self._views[kind]
         self._views[kind] = dict(table.objects)
         self._seen[kind] = len(table.log)
+        self._note_shown(kind)
         self._holes.discard(kind)
         for place, obj in table.objects.items():
             change = WatchType.MODIFIED if place in before else WatchType.ADDED
@@ -113,3 +136,7 @@ class BadLister:
 
 def _owners_of(obj: Object) -> set[str]:
     return {str(ref.get("uid")) for ref in dig(obj, "metadata", "ownerReferences", default=())}
+
+
+def _revision_of(obj: Object) -> int:
+    return int(resource_version_of(obj) or 0)

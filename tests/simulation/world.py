@@ -19,6 +19,7 @@ from trainwright.controllers.reconciler import LearnsFromWrites, carry_out
 from trainwright.controllers.scheduler import SchedulerController
 from trainwright.controllers.trainjob import TrainJobController
 from trainwright.core.names import SUFFIX_ALPHABET
+from trainwright.core.plan import Delete
 from trainwright.machinery.api import DeleteOptions
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class World:
         self.rng = random.Random(seed)
         self._now = START
         self._outcome = outcome
+        self._overlays = bool(seed % 2)
+        """Whether the lister shows the controllers' own writes at once: a plane's has no need to."""
         self.store = ToyStore(self.now)
         self.crashes = 0
         finish(self.store.create(NODE, NODE_OBJECT))
@@ -152,6 +155,8 @@ class World:
                 if not lucky:
                     self._disturb()
                 written = finish(carry_out(action, self.store, controller.manager))  # type: ignore[arg-type]  # the part of Api that it uses
+                if self._overlays and written and not isinstance(action, Delete):
+                    self.lister.observe_write(action.kind, written)
                 if written and isinstance(controller, LearnsFromWrites):
                     controller.note_written(outcome.subject, action, written)
         except Crash:
