@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.component.manager.conftest import (
+    SHORT,
     TRAINWRIGHT,
     ManagerProcess,
     make_configuration,
@@ -38,7 +39,7 @@ class Site:
 
     def start(self) -> ManagerProcess:
         config = self._folder / "config.yaml"
-        election = make_configuration()["leaderElection"] | {"resourceNamespace": self.namespace}
+        election = SHORT | {"resourceNamespace": self.namespace}
         config.write_text(yaml.safe_dump(make_configuration(leaderElection=election)))
         log_file = self._folder / f"log-{len(self.managers)}"
         command = [

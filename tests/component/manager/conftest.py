@@ -29,8 +29,9 @@ LIMIT_S = 60.0
 GROUP = "/apis/trainer.kubeflow.org/v1alpha1"
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/trainer.kubeflow.org"
-SHORT = {"leaseDuration": "2s", "renewDeadline": "1500ms", "retryPeriod": "200ms"}
-"""Times of a Lease for tests; longer ones only make them slower."""
+ELECTION = {"leaderElect": True, "resourceNamespace": "default", "retryPeriod": "200ms"}
+SHORT = ELECTION | {"leaseDuration": "4s", "renewDeadline": "3s"}
+"""For tests that wait until a Lease runs out; a busy machine must not lose one by chance."""
 
 
 async def wait_until(find: Callable[[], Any], what: str) -> Any:
@@ -54,7 +55,7 @@ def make_configuration(**fields: Any) -> dict[str, Any]:
         "kind": "Configuration",
         "metrics": {"bindAddress": "127.0.0.1:0", "secureServing": False},
         "health": {"healthProbeBindAddress": "127.0.0.1:0"},
-        "leaderElection": {"leaderElect": True, "resourceNamespace": "default", **SHORT},
+        "leaderElection": ELECTION,
         **fields,
     }
 

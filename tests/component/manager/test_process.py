@@ -13,6 +13,7 @@ import yaml
 from tests.component.manager.conftest import (
     GROUP,
     LEASE,
+    SHORT,
     TOKEN_USER,
     TRAINWRIGHT,
     Managers,
@@ -85,9 +86,9 @@ async def test_a_trainjob_gets_its_jobset_and_a_stop_leaves_nothing_behind(
 
 
 async def test_another_manager_takes_over_from_one_that_is_killed(managers: Managers) -> None:
-    first = managers.start()
+    first = managers.start(leaderElection=SHORT)
     leader = await wait_until(managers.holder, "somebody holds the lease")
-    second = managers.start("--log-format", "text")
+    second = managers.start("--log-format", "text", leaderElection=SHORT)
     await second.wait_log("is held by")
     await second.wait_log("caches are in step")
     first.send(signal.SIGKILL)
@@ -100,9 +101,9 @@ async def test_another_manager_takes_over_from_one_that_is_killed(managers: Mana
 async def test_a_leader_that_slept_longer_than_its_lease_writes_nothing(managers: Managers) -> None:
     await managers.create_runtime()
     async with recording_proxy(managers.server, TOKEN_USER) as proxy:
-        first = managers.start(kubeconfig=proxy.kubeconfig)
+        first = managers.start(kubeconfig=proxy.kubeconfig, leaderElection=SHORT)
         await first.wait_log("reconciling")
-        second = managers.start()
+        second = managers.start(leaderElection=SHORT)
         await second.wait_log("waiting")
         first.send(signal.SIGSTOP)
         leader = await managers.holder()
