@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from trainwright.machinery.issuing import (
+    Holder,
+    build_authority,
+    build_server,
+    certificate_pem,
+    load_signing_key,
+)
 from trainwright.server.certificates import (
     CA_LIFETIME,
     RENEW_BEFORE,
@@ -20,13 +24,11 @@ from trainwright.server.certificates import (
 )
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
 
-    from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
-
-BACKDATED = timedelta(minutes=5)
-"""So that a clock a little behind ours still accepts a new certificate."""
-
+AUTHORITY = Holder(common_name="trainwright installation CA")
+SERVER = Holder(common_name="trainwright")
 HOST_NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 ADDRESSES = ("127.0.0.1", "::1")
 
@@ -36,21 +38,29 @@ def renew_certificates(found: Certificates, now: datetime) -> None:
     ca = _load(found.ca_file)
     if ca is None or not found.ca_key_file.exists() or _is_due(ca, now):
         key = ec.generate_private_key(ec.SECP256R1())
-        ca = _build_ca(key, now)
+        ca = build_authority(AUTHORITY, key, now=now, lifetime=CA_LIFETIME)
         write_private(found.ca_key_file, _key_pem(key))
-        write_private(found.ca_file, ca.public_bytes(serialization.Encoding.PEM))
+        write_private(found.ca_file, certificate_pem(ca))
         found.cert_file.unlink(missing_ok=True)
     server = _load(found.cert_file)
     if server is None or not found.key_file.exists() or _is_due(server, now):
-        ca_key = serialization.load_pem_private_key(found.ca_key_file.read_bytes(), password=None)
-        if not isinstance(ca_key, ec.EllipticCurvePrivateKey):
+        ca_key = load_signing_key(found.ca_key_file.read_bytes())
+        if ca_key is None:
             raise ValueError(
                 f"{found.ca_key_file}: expected an EC key; remove the folder to start anew"
             )
         key = ec.generate_private_key(ec.SECP256R1())
-        server = _build_server(key, ca, ca_key, now)
+        server = build_server(
+            SERVER,
+            key,
+            (*HOST_NAMES, *ADDRESSES),
+            authority=ca,
+            authority_key=ca_key,
+            now=now,
+            lifetime=SERVER_LIFETIME,
+        )
         write_private(found.key_file, _key_pem(key))
-        write_private(found.cert_file, server.public_bytes(serialization.Encoding.PEM))
+        write_private(found.cert_file, certificate_pem(server))
     renew_at = min(ca.not_valid_after_utc, server.not_valid_after_utc) - RENEW_BEFORE
     write_private(found.renewal_file, renew_at.isoformat().encode())
 
@@ -71,70 +81,4 @@ def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
-    )
-
-
-def _builder(
-    subject: str, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(_name(subject))
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - BACKDATED)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-    )
-
-
-def _name(common_name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-
-
-def _build_ca(key: ec.EllipticCurvePrivateKey, now: datetime) -> x509.Certificate:
-    name = "trainwright installation CA"
-    return (
-        _builder(name, _name(name), key, now)
-        .not_valid_after(now + CA_LIFETIME)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(signs_certificates=True), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-
-
-def _build_server(
-    key: ec.EllipticCurvePrivateKey,
-    ca: x509.Certificate,
-    ca_key: CertificateIssuerPrivateKeyTypes,
-    now: datetime,
-) -> x509.Certificate:
-    names: list[x509.GeneralName] = [x509.DNSName(name) for name in HOST_NAMES]
-    names += [x509.IPAddress(ip_address(address)) for address in ADDRESSES]
-    authority = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(
-        ca.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
-    )
-    return (
-        _builder("trainwright", ca.subject, key, now)
-        .not_valid_after(now + SERVER_LIFETIME)
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(authority, critical=False)
-        .sign(ca_key, hashes.SHA256())
-    )
-
-
-def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        encipher_only=False,
-        decipher_only=False,
     )
