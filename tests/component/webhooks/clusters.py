@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import json
 import ssl
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -138,8 +139,6 @@ class Caller:
 
 
 def _decode(patch: str) -> Any:
-    import json
-
     return json.loads(base64.b64decode(patch))
 
 
