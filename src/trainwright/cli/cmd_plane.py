@@ -75,8 +75,7 @@ def up(
     arguments = [
         "--port",
         str(port),
-        "--controllers",
-        controllers,
+        f"--controllers={controllers}",  # a list may begin with a minus
         *(["--no-node"] if no_node else []),
         *(["--no-progress"] if no_progress else []),
         "--isolation",

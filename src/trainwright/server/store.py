@@ -176,6 +176,8 @@ class Store:
         return group, True
 
     def _commit_or_fail(self, group: list[_Pending]) -> None:
+        if any(change.before is None for change, _ in group):
+            self._notice_full_disk()
         try:
             self._commit(self._refuse_new(group) if self._full else group)
         except sqlite3.Error as error:
@@ -191,11 +193,15 @@ class Store:
             except sqlite3.Error as again:
                 self._fail(group, self._refusal(again))
 
-    def _keep_room(self) -> None:
-        """Notice a full disk while there is still room for deletions."""
-        if not self._full and self._reserve.is_used() and not self._reserve.renew():
+    def _notice_full_disk(self) -> None:
+        if not self._full and not self._reserve.has_room_beside():
             log.warning("disk is full, new objects are refused folder=%s", self._folder)
             self._full = True
+
+    def _keep_room(self) -> None:
+        """Set aside again what was used, so that there is room for deletions on a full disk."""
+        if self._reserve.is_used():
+            self._reserve.renew()
 
     def _refuse_new(self, group: list[_Pending], *, sure: bool = False) -> list[_Pending]:
         """While the disk is full, new objects are refused so that deletions keep their room."""
@@ -207,8 +213,9 @@ class Store:
         return [pending for pending in group if pending[0].before is not None]
 
     def _has_room(self) -> bool:
-        reusable = count_reusable_bytes(self._connection)
-        return self._ballast.has_room(reusable) and self._reserve.renew()
+        if not self._reserve.has_room_beside() or not self._reserve.renew():
+            return False
+        return self._ballast.has_room(count_reusable_bytes(self._connection))
 
     def _commit(self, group: list[_Pending]) -> None:
         if not group:

@@ -23,6 +23,9 @@ LOG_BYTES = 8 * 1024 * 1024
 GROWTH_BYTES = 6 * 1024 * 1024
 """What the database may grow by on a full disk: statuses get longer, deletions first get a mark."""
 
+LEAST_FREE_BYTES = 1024 * 1024
+"""With less free, new objects are refused: logs and records of running jobs need it more."""
+
 _KEEP_SIZE = 1
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
@@ -34,6 +37,13 @@ class Reserve:
         self._database = database
         self._log = database.with_name(database.name + "-wal")
         self._fallocate = _load_fallocate()
+
+    def has_room_beside(self) -> bool:
+        """Whether the disk has room for more than what is set aside."""
+        try:
+            return shutil.disk_usage(self._database.parent).free >= LEAST_FREE_BYTES
+        except OSError:
+            return True
 
     def is_used(self) -> bool:
         """Whether much of it is gone: the database grew into it, or SQLite cut it off."""
