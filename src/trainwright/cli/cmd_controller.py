@@ -91,6 +91,29 @@ def controller(
             show_default=False,
         ),
     ] = None,
+    webhook_host: Annotated[
+        str, typer.Option("--webhook-host", help="Address of the webhooks; wins over the file.")
+    ] = "",
+    webhook_port: Annotated[
+        int | None,
+        typer.Option(
+            "--webhook-port",
+            help="Port of the webhooks; wins over the file.",
+            min=1,
+            max=65535,
+            show_default=False,
+        ),
+    ] = None,
+    webhook_cert_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--webhook-cert-dir",
+            help="Folder of tls.crt and tls.key for the webhooks, loaded again when they change. "
+            "Without it the certificate is made here, kept in a Secret and trusted by the API server.",
+            file_okay=False,
+            show_default=False,
+        ),
+    ] = None,
     status_host: Annotated[
         str, typer.Option("--status-host", help="Address that the status server listens on.")
     ] = "0.0.0.0",  # noqa: S104 - Pods come from everywhere in the cluster
@@ -134,6 +157,7 @@ def controller(
         build_identity,
         find_namespace_of_ours,
         load_configuration,
+        with_webhook_address,
     )
 
     # Deployments of the Go manager pass these; the two that mean nothing here do no harm.
@@ -148,11 +172,12 @@ def controller(
         parsed = load_configuration(config, feature_gates)
         connection, found = find_connection(kubeconfig, context, os.environ)
         settings = ManagerSettings(
-            configuration=parsed.configuration,
+            configuration=with_webhook_address(parsed.configuration, webhook_host, webhook_port),
             namespaces=tuple(namespace or ()),
             own_namespace=find_namespace_of_ours(),
             identity=build_identity(),
             certificate_folder=cert_dir or CERTIFICATE_FOLDER,
+            webhook_cert_dir=webhook_cert_dir,
             status_host=status_host,
         )
         _greet(settings.identity, connection.server, found, parts, parsed.warnings)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from trainwright.base.errors import Unsupported
 from trainwright.manager.reconcile import build_reconciling
 from trainwright.manager.status import build_status
+from trainwright.manager.webhooks import build_webhooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +42,7 @@ class Context:
 
 PARTS: Mapping[str, Callable[[Context], Sequence[Runnable]]] = {
     "reconcile": build_reconciling,
+    "webhooks": build_webhooks,
     "status": build_status,
 }
 WORDS = ("reconcile", "webhooks", "status")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import socket
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,8 @@ class ManagerSettings:
     identity: str = ""
     """Names this process, as the Lease's holder."""
     certificate_folder: Path = CERTIFICATE_FOLDER
+    webhook_cert_dir: Path | None = None
+    """Where the webhooks' certificate is, when somebody else looks after it; else as configured."""
     status_host: str = "0.0.0.0"  # noqa: S104 - Pods come from everywhere in the cluster
     """The address that the status server listens on."""
 
@@ -59,6 +61,14 @@ def load_configuration(path: Path | None, feature_gates: str) -> Parsed:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"--config {path}: {error}") from error
     return parse_configuration(parse_yaml(text, str(path)), str(path), gates)
+
+
+def with_webhook_address(found: Configuration, host: str, port: int | None) -> Configuration:
+    """The configuration with the address that the command line gives, as far as it gives one."""
+    webhook = replace(
+        found.webhook, host=host or found.webhook.host, port=port or found.webhook.port
+    )
+    return replace(found, webhook=webhook)
 
 
 def find_namespace_of_ours() -> str:

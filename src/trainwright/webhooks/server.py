@@ -192,6 +192,13 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         yield
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in sockets or ():
+            host, port = listener.getsockname()[:2]
+            address = f"[{host}]" if ":" in host else host
+            logger.info("webhooks listens on https://%s:%d", address, port)
+
 
 def _build_config(app: Any, tls: ssl.SSLContext) -> uvicorn.Config:
     config = uvicorn.Config(
