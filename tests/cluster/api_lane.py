@@ -6,6 +6,7 @@ controller with its webhooks. Nobody but the test run can reach it: every port a
 
 from __future__ import annotations
 
+import json
 import secrets
 import ssl
 import subprocess
@@ -175,6 +176,24 @@ class ApiLane:
         path.touch(mode=0o600)
         path.write_text(yaml.safe_dump(config))
 
+    def start_kwok(self) -> None:
+        """A node that pretends: Pods bound to it run, and those of Jobs end with success."""
+        (port,) = self.find_ports(1)
+        process = self.start(
+            "kwok",
+            f"--kubeconfig={self.kubeconfig}",
+            "--manage-all-nodes=true",
+            f"--server-address=127.0.0.1:{port}",
+        )
+        ready = f"http://127.0.0.1:{port}/healthz"
+        wait_ready(lambda: self.probe(ready), process, self.log("kwok"), "kwok")
+        room = {"cpu": "1000", "memory": "1000Gi", "pods": "10000"}
+        self.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "pretends"}})
+        self.kubectl(
+            *("patch", "node", "pretends", "--subresource=status", "--type=merge"),
+            *("-p", json.dumps({"status": {"allocatable": room, "capacity": room}})),
+        )
+
     def install_crds(self, crds: Sequence[Object]) -> None:
         """Apply CRDs and wait until they are served."""
         self.apply(*crds)
@@ -201,7 +220,7 @@ def make_api_lane(folder: Path, *servers: str, machine: Machine | None = None) -
             folder=folder,
             port=0,
             etcd_port=0,
-            token=secrets.token_urlsafe(24),
+            token=secrets.token_hex(24),
             authority=Authority(folder / "pki"),
             stack=stack,
             machine=machine,

@@ -40,7 +40,7 @@ class Authority:
         return base64.b64encode(self._pem).decode()
 
     def write_server(self, folder: Path, *names: str) -> Path:
-        """`tls.crt` and `tls.key` for 127.0.0.1 and more names; returns the folder."""
+        """`tls.crt`, `tls.key` and `ca.crt` for 127.0.0.1 and more names; returns the folder."""
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = build_server(
             Holder(common_name="server"),
@@ -56,6 +56,7 @@ class Authority:
             certificate.public_bytes(serialization.Encoding.PEM) + self._pem
         )
         (folder / "tls.key").write_bytes(_render_key(key))
+        (folder / "ca.crt").write_bytes(self._pem)
         return folder
 
     def write_key_pair(self, folder: Path) -> None:

@@ -34,7 +34,7 @@ def play(plane: TestPlane, *arguments: str) -> str:
     connection = plane.connection
     command = [
         *(sys.executable, str(RECORDED / "check.py")),
-        *("--server", connection.server, "--token", connection.token, "--insecure"),
+        *("--server", connection.server, f"--token={connection.token}", "--insecure"),
         *arguments,
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=580, check=False)
