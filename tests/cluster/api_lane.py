@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from tests.cluster.builds import find_server, module_folder
+from tests.cluster.builds import module_folder
 from tests.cluster.machine import Tunnel
 from tests.cluster.pki import Authority
-from tests.cluster.processes import find_free_ports, running, stop, wait_ready
+from tests.cluster.processes import find_free_ports, require_server, running, stop, wait_ready
 from trainwright.api.crds import build_all_crds
 from trainwright.machinery.client import Connection
 
@@ -91,8 +91,7 @@ class ApiLane:
 
     def start(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
         """Start a server that ends with the lane; with its former arguments, when none are given."""
-        binary = find_server(name)
-        assert binary is not None, f"{name} is not built; run scripts/servers"
+        binary = require_server(name)
         self.commands[name] = arguments or self.commands[name]
         machine = self.machine
         process = self.stack.enter_context(

@@ -12,6 +12,8 @@ import tarfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tests.cluster.processes import require_program
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
@@ -98,8 +100,7 @@ def build_image(
 
 def make_busybox_root(root: Path) -> Path:
     """A root file system with the usual small tools."""
-    binary = shutil.which("busybox")
-    assert binary, "busybox is missing; run scripts/servers"
+    binary = require_program("busybox")
     for folder in ("bin", "tmp", "proc", "sys", "dev", "etc", "root"):
         (root / folder).mkdir(parents=True, exist_ok=True)
     shutil.copy(binary, root / "bin" / "busybox")

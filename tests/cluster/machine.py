@@ -18,6 +18,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.cluster.processes import LaneFailure, running
 
 if TYPE_CHECKING:
@@ -68,6 +70,8 @@ class Machine:
 @contextmanager
 def make_machine(folder: Path, name: str, address: str) -> Iterator[Machine]:
     """A machine with the host name `name` and the address `address` (of a /24)."""
+    if not _may_make_machines():
+        pytest.skip("a machine of one's own needs root, namespaces and control groups of version 1")
     folder.mkdir(parents=True, exist_ok=True)
     groups = _make_groups(f"trainwright-{os.getpid()}-{name}")
     machine = Machine(folder, name, address, groups)
@@ -87,6 +91,15 @@ def make_machine(folder: Path, name: str, address: str) -> Iterator[Machine]:
                 unshare.wait(START_S)
     finally:
         _remove_groups(groups)
+
+
+def _may_make_machines() -> bool:
+    probe = ["unshare", *_NAMESPACES, "--fork", "--propagation=private", "--mount-proc", "true"]
+    return (
+        os.geteuid() == 0
+        and os.access(CGROUPS / "memory", os.W_OK)
+        and subprocess.run(probe, check=False, capture_output=True).returncode == 0
+    )
 
 
 def _wait_made(machine: Machine, unshare: subprocess.Popen[bytes], log: Path) -> None:

@@ -7,7 +7,6 @@ reached from outside but the API server, through a port of this side's loopback.
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,10 +15,16 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from tests.cluster.api_lane import ApiLane, make_api_lane
-from tests.cluster.builds import find_server
 from tests.cluster.images import PAUSE, build_image, make_busybox_root
 from tests.cluster.machine import Machine, make_machine
-from tests.cluster.processes import READY_S, LaneFailure, running, wait_ready
+from tests.cluster.processes import (
+    READY_S,
+    LaneFailure,
+    require_program,
+    require_server,
+    running,
+    wait_ready,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -49,10 +54,13 @@ class NodeLane:
 
     def import_image(self, archive: Path) -> None:
         """Give an image to the node's containerd."""
-        ctr = find_server("ctr")
-        assert ctr is not None
         self.machine.run(
-            str(ctr), f"--address={SOCKET}", "--namespace=k8s.io", "images", "import", str(archive)
+            str(require_server("ctr")),
+            f"--address={SOCKET}",
+            "--namespace=k8s.io",
+            "images",
+            "import",
+            str(archive),
         )
 
     def wait(self, kind: str, name: str, condition: str, *more: str) -> Mapping[str, Any]:
@@ -66,12 +74,16 @@ class NodeLane:
 def make_node_lane(folder: Path, *servers: str) -> Iterator[NodeLane]:
     """A cluster with one node and the images of `busybox`; `servers` as of `make_api_lane`."""
     folder.mkdir(parents=True, exist_ok=True)
+    for program in ("nft", "conntrack", "busybox"):
+        require_program(program)
     with (
         make_machine(folder / "machine", "node1", ADDRESS) as machine,
         running(
             [*machine.enter, *_containerd_command(folder)],
             folder / "containerd.log",
-            {"PATH": f"{_bin('containerd-shim-runc-v2').parent}:/usr/sbin:/usr/bin:/sbin:/bin"},
+            {
+                "PATH": f"{require_server('containerd-shim-runc-v2').parent}:/usr/sbin:/usr/bin:/sbin:/bin"
+            },
             before=machine.join,
         ) as containerd,
         make_api_lane(
@@ -91,12 +103,6 @@ def make_node_lane(folder: Path, *servers: str) -> Iterator[NodeLane]:
             node.import_image(archive)
         _wait_node(node)
         yield node
-
-
-def _bin(name: str) -> Path:
-    path = find_server(name)
-    assert path is not None, f"{name} is not built; run scripts/servers"
-    return path
 
 
 def _containerd_command(folder: Path) -> list[str]:
@@ -121,8 +127,7 @@ def _containerd_command(folder: Path) -> list[str]:
         ],
     }
     (networks / "10-bridge.conflist").write_text(json.dumps(bridge))
-    runc = shutil.which("runc", path="/usr/sbin:/usr/bin:/sbin")
-    assert runc, "runc is missing; run scripts/servers"
+    runc = require_program("runc")
     config = folder / "containerd.toml"
     config.write_text(f"""
 version = 3
@@ -147,7 +152,7 @@ state = "/run/containerd"
         BinaryName = "{runc}"
         SystemdCgroup = false
 """)
-    return [str(_bin("containerd")), f"--config={config}"]
+    return [str(require_server("containerd")), f"--config={config}"]
 
 
 def _start_kubelet(node: NodeLane) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -11,6 +12,10 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cluster.builds import find_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +29,22 @@ _PR_SET_PDEATHSIG = 1
 
 class LaneFailure(AssertionError):
     """A server did not come up; says what it logged."""
+
+
+def require_server(name: str) -> Path:
+    """A server that was built; the test is skipped when it was not."""
+    binary = find_server(name)
+    if binary is None:
+        pytest.skip(f"{name} is not built; run scripts/servers")
+    return binary
+
+
+def require_program(name: str) -> str:
+    """A program of the system; the test is skipped when it is not installed."""
+    found = shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin")
+    if found is None:
+        pytest.skip(f"{name} is not installed; run scripts/servers as root")
+    return found
 
 
 @contextmanager
