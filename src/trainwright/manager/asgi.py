@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import socket
 from typing import TYPE_CHECKING, Any
 
-import uvicorn
-
 from trainwright.base.errors import LocalRunError
+from trainwright.machinery.asgi_server import bind_socket, build_server
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Iterator
 
 logger = logging.getLogger(__name__)
 
-STOP_S = 5
 KEEP_ALIVE_S = 120
-BACKLOG = 512
 
 
 class AsgiEndpoint:
@@ -43,8 +37,14 @@ class AsgiEndpoint:
         Raises:
             LocalRunError: the address cannot be listened on.
         """
-        listener = self._listen()
-        server = _Server(self._build_config())
+        try:
+            listener = bind_socket(self._host, self._port)
+        except OSError as error:
+            raise LocalRunError(
+                f"{self.name}: {self._host}:{self._port} cannot be listened on: {error.strerror}; "
+                "choose another port"
+            ) from error
+        server = build_server(self._app, self._tls, keep_alive_s=KEEP_ALIVE_S)
         serving = asyncio.create_task(server.serve(sockets=[listener]), name=self.name)
         self._listens = True
         logger.info("%s listens on https://%s:%d", self.name, self._host, listener.getsockname()[1])
@@ -60,45 +60,3 @@ class AsgiEndpoint:
     def find_unready(self) -> str:
         """Ready while it listens."""
         return "" if self._listens else "does not listen yet"
-
-    def _listen(self) -> socket.socket:
-        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-        # asyncio turns Nagle's delay off only where the protocol is named.
-        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((self._host, self._port))
-            listener.listen(BACKLOG)
-            listener.setblocking(False)
-        except OSError as error:
-            listener.close()
-            raise LocalRunError(
-                f"{self.name}: {self._host}:{self._port} cannot be listened on: {error.strerror}; "
-                "choose another port"
-            ) from error
-        return listener
-
-    def _build_config(self) -> uvicorn.Config:
-        config = uvicorn.Config(
-            self._app,
-            http="httptools",
-            ws="none",
-            loop="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=KEEP_ALIVE_S,
-            timeout_graceful_shutdown=STOP_S,
-        )
-        config.load()
-        config.ssl = self._tls
-        return config
-
-
-class _Server(uvicorn.Server):
-    """A server that leaves the process' signals to whoever owns the loop."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield

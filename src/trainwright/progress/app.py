@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -33,33 +33,32 @@ from trainwright.core.progress.report import (
     parse_report,
     render_report,
 )
+from trainwright.machinery.asgi import (
+    ClientGone,
+    declared_length,
+    read_body,
+    read_headers,
+    send_json,
+)
 from trainwright.progress.access import Access
 from trainwright.progress.writer import StatusWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+    from collections.abc import Mapping
 
     from trainwright.base.times import Clock
     from trainwright.core.progress.desk import Pace
     from trainwright.core.progress.limit import Allowance
     from trainwright.core.progress.report import Report
     from trainwright.machinery.api import Api
+    from trainwright.machinery.asgi import Receive, Scope, Send
     from trainwright.progress.access import TokenReader
-
-    Message = MutableMapping[str, Any]
-    Receive = Callable[[], Awaitable[Message]]
-    Send = Callable[[Message], Awaitable[None]]
-    Scope = MutableMapping[str, Any]
 
 logger = logging.getLogger(__name__)
 
 _PATH = re.compile(
     rf"/apis/{re.escape(TRAINJOB.api_version)}/namespaces/([^/]+)/trainjobs/([^/]+)/status"
 )
-
-
-class ClientGone(Exception):
-    """The client hung up before its post was read."""
 
 
 class ProgressApp:
@@ -101,7 +100,7 @@ class ProgressApp:
         if scope["type"] != "http":
             return
         try:
-            await _send(send, 200, render_report(await self._take(scope, receive)))
+            await send_json(send, 200, render_report(await self._take(scope, receive)))
         except ClientGone:
             return
         except ApiError as error:
@@ -114,9 +113,8 @@ class ProgressApp:
             await _refuse(send, InternalError("Internal Server Error"))
 
     async def _take(self, scope: Scope, receive: Receive) -> Report:
-        headers = {name.lower(): value for name, value in scope["headers"]}
-        declared = headers.get(b"content-length", b"")
-        if declared.isdigit() and int(declared) > MAX_BODY_BYTES:
+        headers = read_headers(scope)
+        if declared_length(headers) > MAX_BODY_BYTES:
             raise RequestTooLarge("Payload too large")
         match = _PATH.fullmatch(scope["path"])
         if match is None or scope["method"] != "POST":
@@ -158,20 +156,9 @@ def _find_token(headers: Mapping[bytes, bytes]) -> str:
 
 
 async def _read_report(receive: Receive) -> Report:
-    chunks: list[bytes] = []
-    size, more = 0, True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        chunks.append(message.get("body", b""))
-        size += len(chunks[-1])
-        more = message.get("more_body", False)
-        if size > MAX_BODY_BYTES:
-            raise Invalid("Invalid payload")
     try:
-        return parse_report(b"".join(chunks))
-    except UnreadableReport as error:
+        return parse_report(await read_body(receive, MAX_BODY_BYTES))
+    except (RequestTooLarge, UnreadableReport) as error:
         raise Invalid("Invalid payload") from error
 
 
@@ -186,16 +173,4 @@ async def _refuse(send: Send, error: ApiError) -> None:
     }
     seconds = error.details.get("retryAfterSeconds")
     headers = [(b"retry-after", str(seconds).encode())] if seconds else []
-    await _send(send, error.status_code, msgspec.json.encode(status) + b"\n", headers)
-
-
-async def _send(
-    send: Send, code: int, body: bytes, headers: Sequence[tuple[bytes, bytes]] = ()
-) -> None:
-    started = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        *headers,
-    ]
-    await send({"type": "http.response.start", "status": code, "headers": started})
-    await send({"type": "http.response.body", "body": body})
+    await send_json(send, error.status_code, msgspec.json.encode(status) + b"\n", headers)

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
+from trainwright.machinery.asgi_server import STOP_S, QuietServer, bind_socket
+
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable
 
     from trainwright.server.certificates import Certificates
 
 MAX_HEADER_BYTES = 64 * 1024
-STOP_TIMEOUT_S = 5
-
-
-class _Server(uvicorn.Server):
-    """A server that leaves the process' signals to whoever owns the loop."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 @dataclass(slots=True)
@@ -34,7 +25,7 @@ class RunningServer:
 
     host: str
     port: int
-    _server: _Server
+    _server: QuietServer
     _task: asyncio.Task[None]
     _before_stop: Callable[[], Awaitable[None]] | None = None
 
@@ -72,19 +63,12 @@ async def serve_https(
         OSError: when the port is taken.
     """
     require_loopback(host)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio turns Nagle's delay off only where the protocol is named; without that each answer
-    # waits 40 ms between its head and its body.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.setblocking(False)
+        listener = bind_socket(host, port)
     except OSError as error:
-        listener.close()
         text = f"{host}:{port} cannot be listened on: {error.strerror}; choose another port"
         raise OSError(error.errno, text) from error
-    server = _Server(_build_config(app, certs))
+    server = QuietServer(_build_config(app, certs))
     task = asyncio.create_task(server.serve(sockets=[listener]), name="server.https")
     try:
         while not server.started:
@@ -125,7 +109,7 @@ def _build_config(app: Any, certs: Certificates) -> uvicorn.Config:
         server_header=False,
         date_header=True,
         timeout_keep_alive=75,
-        timeout_graceful_shutdown=STOP_TIMEOUT_S,
+        timeout_graceful_shutdown=STOP_S,
         ws_max_size=4 * 1024 * 1024,
         ws_ping_interval=None,
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
