@@ -20,8 +20,7 @@ from trainwright.core.runtimes import load_shipped_runtimes
 from trainwright.core.trainjob.render import Rendered, join_path, join_place, render_trainjob
 from trainwright.schema.defaulting import apply_defaults
 from trainwright.schema.pruning import prune
-from trainwright.schema.rules import find_rule_errors
-from trainwright.schema.validation import find_schema_errors
+from trainwright.schema.verdict import find_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -86,10 +85,8 @@ def _find_in(
         for path in dropped
     ]
     schema = schema_of(kind)
-    errors = [] if schema is None else find_schema_errors(schema, admitted)
+    errors = [] if schema is None else find_errors(schema, admitted)
     warnings: Sequence[str] = ()
-    if schema is not None and not errors:
-        errors = find_rule_errors(schema, admitted)
     if not errors and (validate := _rules(kind, admission).validate):
         verdict = validate(_request(kind, admitted, lookup))
         errors, warnings = list(verdict.errors), verdict.warnings

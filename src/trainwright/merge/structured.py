@@ -379,7 +379,7 @@ def _prune(obj: Object, last: FieldSet, owners: Sequence[_Entry], schema: Schema
     owned = FieldSet()
     for owner in owners:
         owned = owned.union(owner.fields)
-    dropped = FieldSet(with_named_fields(last.tree, schema))
+    dropped = FieldSet(_without_metadata_itself(with_named_fields(last.tree, schema)))
     wanted = FieldSet(with_named_fields(owned.tree, schema))
     everything = _named_paths(obj, schema)
     bare: Object = remove_fields(obj, dropped.tree, schema)
@@ -389,6 +389,12 @@ def _prune(obj: Object, last: FieldSet, owners: Sequence[_Entry], schema: Schema
     missing = missing.difference(wanted)
     pruned: Object = remove_fields(obj, missing.tree, schema)
     return pruned
+
+
+def _without_metadata_itself(tree: Tree) -> Tree:
+    """Whoever gives up the last label does not give up the object's name."""
+    metadata = {key: below for key, below in tree.get("f:metadata", {}).items() if key != SELF}
+    return {**tree, "f:metadata": metadata} if metadata else tree
 
 
 def _named_paths(obj: Object, schema: Schema) -> FieldSet:

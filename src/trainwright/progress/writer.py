@@ -11,7 +11,7 @@ from trainwright.api.kinds import TRAINJOB
 from trainwright.api.wellknown import STATUS_MANAGER
 from trainwright.base.errors import ApiError, Conflict, NotFound, Unreachable
 from trainwright.core.progress.report import build_trainer_status
-from trainwright.machinery.api import PatchType
+from trainwright.machinery.apply import apply_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,13 +100,4 @@ class StatusWriter:
             },
             "status": {"trainerStatus": build_trainer_status(status)},
         }
-        await self._api.patch(
-            TRAINJOB,
-            subject.namespace,
-            subject.name,
-            body,
-            type=PatchType.APPLY,
-            subresource="status",
-            field_manager=STATUS_MANAGER,
-            force=True,
-        )
+        await apply_object(self._api, TRAINJOB, body, STATUS_MANAGER, subresource="status")

@@ -58,7 +58,7 @@ def check_preconditions(kind: Kind, obj: Object, options: DeleteOptions) -> None
         Conflict: uid or resourceVersion differ.
     """
     if options.uid is not None and options.uid != uid_of(obj):
-        raise refusals.conflict(
+        raise refusals.unmet_precondition(
             kind,
             name_of(obj),
             f"the UID in the precondition ({options.uid}) does not match the UID in record "
@@ -66,7 +66,7 @@ def check_preconditions(kind: Kind, obj: Object, options: DeleteOptions) -> None
         )
     version = resource_version_of(obj)
     if options.resource_version is not None and options.resource_version != version:
-        raise refusals.conflict(
+        raise refusals.unmet_precondition(
             kind,
             name_of(obj),
             f"the ResourceVersion in the precondition ({options.resource_version}) does not match "

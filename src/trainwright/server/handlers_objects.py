@@ -196,6 +196,8 @@ def _check_kind(obj: dict[str, Any], route: Route) -> None:
         seen = obj.get(key)
         if not seen and route.served.custom:
             raise BadRequest(f"Object '{key[0].upper()}{key[1:]}' is missing in the request")
+        if seen and seen != value and route.served.custom and key == "kind":
+            raise refusals.other_kind(route.kind, obj)
         if seen and seen != value:
             raise BadRequest(f'{key}: the body says "{seen}", the path wants "{value}"')
     obj |= wanted

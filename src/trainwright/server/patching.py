@@ -136,11 +136,15 @@ def check_versions(writing: Writing, live: Object, new: Object, *, replaces: boo
     """Refuse a write that was computed from another object or state.
 
     Raises:
-        Conflict: uid or resourceVersion differ. Invalid: PUT without one where it is needed.
+        Conflict: uid or resourceVersion differ. Invalid: PUT without one where it is needed, or a
+            patch that would change the uid.
     """
     kind, name = writing.asked, str(live["metadata"]["name"])
     uid, version = dig(new, "metadata", "uid"), dig(new, "metadata", "resourceVersion")
     if uid and uid != live["metadata"]["uid"]:
+        if not replaces:
+            error = FieldError(Reason.INVALID, "metadata.uid", uid, "field is immutable")
+            raise refusals.invalid(kind, name, [error])
         raise refusals.conflict(
             kind,
             name,
@@ -155,7 +159,7 @@ def check_versions(writing: Writing, live: Object, new: Object, *, replaces: boo
                 "",
                 "must be specified for an update",
             )
-            raise refusals.invalid(kind, name, [error])
+            raise refusals.invalid_version(kind, name, error)
         return
     if version != live["metadata"]["resourceVersion"]:
         raise refusals.modified(kind, name)

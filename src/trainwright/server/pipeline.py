@@ -19,8 +19,7 @@ from trainwright.core.admission import Request
 from trainwright.core.builtin.metadata import find_metadata_errors
 from trainwright.schema.defaulting import apply_defaults
 from trainwright.schema.pruning import prune
-from trainwright.schema.rules import find_rule_errors
-from trainwright.schema.validation import find_schema_errors
+from trainwright.schema.verdict import find_errors
 from trainwright.server import ownership, refusals
 
 if TYPE_CHECKING:
@@ -221,9 +220,7 @@ class Pipeline:
                 schema = self._status_schemas.of(schema)
                 subject = {"status": new.get("status") or {}}
                 before = {"status": dig(old, "status", default={})} if old else None
-            errors += find_schema_errors(schema, subject)
-            # As the API server: CEL rules speak only of objects that are sound without them.
-            errors += () if errors else find_rule_errors(schema, subject, before)
+            errors += find_errors(schema, subject, before)
         if errors:
             raise refusals.invalid(writing.kind, name_of(new), errors)
 

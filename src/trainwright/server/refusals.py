@@ -14,12 +14,14 @@ from trainwright.base.errors import (
     Reason,
     render_errors,
 )
+from trainwright.base.objects import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trainwright.api.kinds import Kind
     from trainwright.base.errors import ApiError
+    from trainwright.base.objects import Object
 
 
 def _details(kind: Kind, name: str) -> dict[str, Any]:
@@ -78,6 +80,28 @@ def invalid(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiError:
     details["causes"] = [error.to_cause() for error in errors]
     text = f'{kind.qualified_kind} "{name}" is invalid: {render_errors(errors)}'
     return Invalid(text, details=details)
+
+
+def invalid_version(kind: Kind, name: str, error: FieldError) -> ApiError:
+    """422 for a PUT without a resourceVersion: this one names the resource, not the kind."""
+    details = _details(kind, name) | {"causes": [error.to_cause()]}
+    return Invalid(f'{kind.resource} "{name}" is invalid: {error}', details=details)
+
+
+def other_kind(kind: Kind, obj: Object) -> ApiError:
+    """422 for a custom resource of another kind than its path."""
+    seen = str(obj["kind"])
+    error = FieldError(Reason.INVALID, "kind", seen, f"must be {kind.kind}")
+    details = _details(kind, name_of(obj)) | {"kind": seen, "causes": [error.to_cause()]}
+    text = f'{seen}.{kind.group} "{name_of(obj)}" is invalid: {error}'
+    return Invalid(text, details=details)
+
+
+def unmet_precondition(kind: Kind, name: str, cause: str) -> ApiError:
+    """409 for a delete of another object than was seen: this one names the kind."""
+    error = conflict(kind, name, cause)
+    error.details["kind"] = kind.kind
+    return error
 
 
 def invalid_options(

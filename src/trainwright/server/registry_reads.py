@@ -281,7 +281,7 @@ def _bookmarks(kind: Kind) -> Callable[[int, bool], bytes]:
     """How bookmarks of a watch are written."""
 
     def render(revision: int, initial_end: bool) -> bytes:
-        metadata: Object = {"resourceVersion": str(revision), "creationTimestamp": None}
+        metadata: Object = {"resourceVersion": str(revision)}
         if initial_end:
             metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
         bookmark = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}

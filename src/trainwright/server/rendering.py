@@ -54,7 +54,7 @@ async def render_page(
 ) -> Answer:
     """A list."""
     metadata: dict[str, Any] = {"resourceVersion": page.resource_version}
-    if page.continue_token:
+    if page.continue_token or (served.custom and form.shape is Shape.PLAIN):
         metadata["continue"] = page.continue_token
     if page.remaining is not None:
         metadata["remainingItemCount"] = page.remaining

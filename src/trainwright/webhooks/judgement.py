@@ -20,8 +20,7 @@ from trainwright.base.errors import (
 )
 from trainwright.base.objects import name_of
 from trainwright.core.admission import Request, build_admission
-from trainwright.schema.rules import find_rule_errors
-from trainwright.schema.validation import find_schema_errors
+from trainwright.schema.verdict import find_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -185,7 +184,7 @@ def _find_faults(kind: Kind, new: Object, old: Object | None) -> Sequence[FieldE
     schema = schema_of(kind)
     if schema is None:
         return ()
-    return tuple(find_schema_errors(schema, new)) or tuple(find_rule_errors(schema, new, old))
+    return find_errors(schema, new, old)
 
 
 def _refuse_shape(kind: Kind, new: Object, faults: Sequence[FieldError]) -> ApiError:

@@ -514,3 +514,28 @@ def test_numbers_and_booleans_are_never_taken_for_each_other() -> None:
     }
     forced = apply(live, after, managed, force=True)
     assert json.dumps(forced.obj) == json.dumps(after)
+
+
+def test_who_gives_up_the_last_label_keeps_the_objects_name() -> None:
+    first = apply_config(
+        live=None,
+        config={"metadata": {"name": "a", "labels": {"l": "1"}}, "data": {"x": "1"}},
+        managed=[],
+        manager="one",
+        force=False,
+        schema=None,
+        api_version="v1",
+        now="2026-01-01T00:00:00Z",
+    )
+    second = apply_config(
+        live=first.obj,
+        config={"metadata": {"name": "a"}, "data": {}},
+        managed=first.managed_fields,
+        manager="one",
+        force=False,
+        schema=None,
+        api_version="v1",
+        now="2026-01-01T00:00:01Z",
+    )
+    assert second.obj["metadata"] == {"name": "a"}
+    assert not second.obj.get("data")

@@ -13,8 +13,7 @@ import msgspec
 
 from trainwright.api.schemas.trainjobs import TRAINJOB_STATUS
 from trainwright.base.times import parse_time, render_time
-from trainwright.schema.rules import find_rule_errors
-from trainwright.schema.validation import find_schema_errors
+from trainwright.schema.verdict import find_errors
 
 if TYPE_CHECKING:
     from trainwright.base.errors import FieldError
@@ -87,4 +86,4 @@ def build_trainer_status(status: TrainerStatus) -> Object:
 def find_report_errors(status: TrainerStatus) -> list[FieldError]:
     """What the TrainJob's schema forbids in a report, with paths from the TrainJob's root."""
     obj = {"status": {"trainerStatus": build_trainer_status(status)}}
-    return find_schema_errors(_SCHEMA, obj) or find_rule_errors(_SCHEMA, obj)
+    return find_errors(_SCHEMA, obj)
