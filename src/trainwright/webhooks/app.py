@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,6 +18,14 @@ from trainwright.base.errors import (
     Timeout,
     UnsupportedMediaType,
 )
+from trainwright.machinery.asgi import (
+    JSON,
+    ClientGone,
+    declared_length,
+    read_body,
+    read_headers,
+    send_json,
+)
 from trainwright.webhooks.configurations import WEBHOOKS, Webhook
 from trainwright.webhooks.reviews import (
     Review,
@@ -28,15 +36,11 @@ from trainwright.webhooks.reviews import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+    from collections.abc import Mapping
 
     from trainwright.base.objects import Object
+    from trainwright.machinery.asgi import Receive, Scope, Send
     from trainwright.webhooks.judgement import Judge
-
-    Message = MutableMapping[str, Any]
-    Receive = Callable[[], Awaitable[Message]]
-    Send = Callable[[Message], Awaitable[None]]
-    Scope = MutableMapping[str, Any]
 
 logger = logging.getLogger(__name__)
 
@@ -44,11 +48,6 @@ MAX_BODY_BYTES = 7 * 1024 * 1024
 """Two objects of the largest size that an API server takes, and what is around them."""
 REVIEW_S = 9.0
 """An answer after this would come too late: the API server waits 10 s."""
-JSON = "application/json"
-
-
-class ClientGone(Exception):
-    """The client hung up before its review was read."""
 
 
 class WebhookApp:
@@ -77,7 +76,7 @@ class WebhookApp:
             logger.exception("%s: a review could not be read", scope["path"])
             await _refuse(send, InternalError("the webhook failed; its log says more"))
         else:
-            await _send(send, 200, answer)
+            await send_json(send, 200, answer)
 
     async def _answer(self, scope: Scope, receive: Receive) -> bytes:
         webhook = self._by_path.get(scope["path"])
@@ -85,11 +84,13 @@ class WebhookApp:
             raise NotFound(f"there is no webhook at {scope['path']}")
         if scope["method"] != "POST":
             raise MethodNotAllowed(f"{scope['method']} is not understood; POST an AdmissionReview")
-        headers = {name.lower(): value for name, value in scope["headers"]}
+        headers = read_headers(scope)
         media = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip()
         if media.lower() != JSON:
             raise UnsupportedMediaType(f'content type "{media}" is not understood; send {JSON}')
-        body = await _read_body(headers, receive)
+        if declared_length(headers) > MAX_BODY_BYTES:
+            raise RequestTooLarge(f"the review is larger than {MAX_BODY_BYTES} bytes")
+        body = await read_body(receive, MAX_BODY_BYTES)
         review = parse_review(body)
         try:
             answer = msgspec.json.encode(await self._judge_safely(webhook, review, len(body)))
@@ -123,36 +124,5 @@ class WebhookApp:
         return build_allowance(review, warnings=judgement.warnings, after=judgement.after)
 
 
-async def _read_body(headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
-    """The whole body.
-
-    Raises:
-        RequestTooLarge: more than `MAX_BODY_BYTES`.
-        ClientGone: the client hung up.
-    """
-    too_large = RequestTooLarge(f"the review is larger than {MAX_BODY_BYTES} bytes")
-    declared = headers.get(b"content-length", b"")
-    if declared.isdigit() and int(declared) > MAX_BODY_BYTES:
-        raise too_large
-    chunks: list[bytes] = []
-    size, more = 0, True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        chunks.append(message.get("body", b""))
-        size += len(chunks[-1])
-        more = message.get("more_body", False)
-        if size > MAX_BODY_BYTES:
-            raise too_large
-    return b"".join(chunks)
-
-
 async def _refuse(send: Send, error: ApiError) -> None:
-    await _send(send, error.status_code, msgspec.json.encode(error.to_status()))
-
-
-async def _send(send: Send, code: int, body: bytes) -> None:
-    headers = [(b"content-type", JSON.encode()), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": code, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send_json(send, error.status_code, msgspec.json.encode(error.to_status()))

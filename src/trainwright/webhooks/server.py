@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import socket
 import ssl
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import uvicorn
+from typing import TYPE_CHECKING
 
 from trainwright.api.wellknown import SYSTEM_NAMESPACE
 from trainwright.base.errors import LocalRunError, TrainwrightError
+from trainwright.machinery.asgi_server import QuietServer, bind_socket, build_server
 from trainwright.webhooks.app import WebhookApp
 from trainwright.webhooks.judgement import Judge
 from trainwright.webhooks.rotation import Certificate, FileCertificate, Loaded, SecretCertificate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import socket
     from pathlib import Path
 
     from trainwright.base.times import Clock
@@ -28,9 +26,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DEFAULT_PORT = 9443
-STOP_S = 5
 RETRY_S = 2.0
 """How soon a certificate that could not be had is tried again while there is none at all."""
+PAUSE_S = 0.5
+"""Least time between two looks, lest somebody who undoes our writes keeps the API server busy."""
 KEEP_ALIVE_S = 90
 
 
@@ -88,7 +87,7 @@ class WebhookServer:
         self._has_certificate = asyncio.Event()
         self._why_no_certificate = "certificates are not ready"
         self._last_problem = ""
-        self._server: _Server | None = None
+        self._server: QuietServer | None = None
         self.port = 0
         """The port that is listened on; 0 before."""
 
@@ -131,7 +130,8 @@ class WebhookServer:
             await asyncio.gather(keeper, return_exceptions=True)
 
     async def _serve(self, listener: socket.socket, stopping: asyncio.Event) -> None:
-        server = self._server = _Server(_build_config(self._app, self._tls))
+        server = self._server = build_server(self._app, self._tls, keep_alive_s=KEEP_ALIVE_S)
+        logger.info("webhooks listens on https://%s:%d", self._settings.host, self.port)
         task = asyncio.create_task(server.serve(sockets=[listener]), name="webhooks.https")
         stop = asyncio.create_task(stopping.wait(), name="webhooks.stopping")
         try:
@@ -165,6 +165,7 @@ class WebhookServer:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._certificate.look_s):
                 await self._certificate.wait_for_change()
+        await asyncio.sleep(PAUSE_S)
 
     def _note_problem(self, text: str) -> None:
         """Logged when it is news."""
@@ -185,60 +186,15 @@ async def serve_webhooks(
     await WebhookServer(settings, api, lister, clock).run(asyncio.Event())
 
 
-class _Server(uvicorn.Server):
-    """A server that leaves the process' signals to whoever owns the loop."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        for listener in sockets or ():
-            host, port = listener.getsockname()[:2]
-            address = f"[{host}]" if ":" in host else host
-            logger.info("webhooks listens on https://%s:%d", address, port)
-
-
-def _build_config(app: Any, tls: ssl.SSLContext) -> uvicorn.Config:
-    config = uvicorn.Config(
-        app,
-        http="httptools",
-        ws="none",
-        loop="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=STOP_S,
-    )
-    config.load()
-    # The context itself and not its files: a certificate loaded into it later holds for the
-    # connections after that.
-    config.ssl = tls
-    return config
-
-
 def _bind(host: str, port: int) -> socket.socket:
     """A socket at the address that does not listen yet: nobody shall wait for a certificate."""
-    everywhere = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104 - as configured
-    host = host or everywhere
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if host == "::":
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        listener.bind((host, port))
-        listener.setblocking(False)
+        return bind_socket(host, port)
     except OSError as error:
-        listener.close()
         raise LocalRunError(
             f"webhooks: {host}:{port} cannot be listened on: {error.strerror or error}; "
             "set webhook.port or webhook.host to another address"
         ) from error
-    return listener
 
 
 async def _first_of(wanted: asyncio.Event, stopping: asyncio.Event) -> bool:
