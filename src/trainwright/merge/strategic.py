@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trainwright.merge.json_patch import PatchError
-from trainwright.merge.merge_patch import is_same_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -113,6 +112,7 @@ def _merge_keyed_list(
     original: list[Json], patch: list[Json], key: str, schema: Schema | None
 ) -> list[Json]:
     plain: list[Object] = []
+    deleted: set[Any] = set()
     replaces = False
     for item in patch:
         directive = item.get(DIRECTIVE) if isinstance(item, dict) else None
@@ -121,32 +121,38 @@ def _merge_keyed_list(
             continue
         identity = _identity(item, key)
         if directive == "delete":
-            original = [o for o in original if not _has_identity(o, key, identity)]
+            deleted.add(identity)
         elif directive in (None, "merge"):
             plain.append(item)
         else:
             raise PatchError(f'unknown $patch directive "{directive}"', status=400)
     if replaces:
         return _clean_list(plain)
+    if deleted:
+        original = [o for o in original if not _is_keyed(o, key) or _token(o, key) not in deleted]
     merged = list(original)
+    # By position, for lists may be as long as a request is large.
+    places: dict[Any, int] = {}
+    for i, item in enumerate(merged):
+        if _is_keyed(item, key):
+            places.setdefault(_token(item, key), i)
     for item in plain:
-        identity = _identity(item, key)
-        at = next((i for i, o in enumerate(merged) if _has_identity(o, key, identity)), None)
-        if at is None:
+        at = places.setdefault(_identity(item, key), len(merged))
+        if at == len(merged):
             merged.append(_clean_map(item))
         else:
             merged[at] = _merge_map(merged[at], item, schema)
     return _ordered(merged, plain, original, key)
 
 
-def _identity(item: Json, key: str) -> Json:
-    if not isinstance(item, dict) or key not in item:
+def _identity(item: Json, key: str) -> Any:
+    if not _is_keyed(item, key):
         raise PatchError(f'every element of this list needs its merge key "{key}"', status=400)
-    return item[key]
+    return _token(item, key)
 
 
-def _has_identity(item: Json, key: str, identity: Json) -> bool:
-    return isinstance(item, dict) and key in item and is_same_json(item[key], identity)
+def _is_keyed(item: Json, key: str) -> bool:
+    return isinstance(item, dict) and key in item
 
 
 def _token(item: Json, key: str | None) -> Any:

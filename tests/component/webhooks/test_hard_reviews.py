@@ -125,6 +125,16 @@ async def test_large_objects_do_not_hold_up_others(caller: Caller) -> None:
     assert [answer["allowed"] for answer in answers] == [True, True, False, False, True]
 
 
+async def test_a_patch_of_very_many_jobs_is_judged_in_time() -> None:
+    jobs = [{"name": f"n{i}"} for i in range(40_000)]
+    template = {"spec": {"replicatedJobs": jobs}}
+    patch = {"manager": "a.io/b", "trainingRuntimeSpec": {"template": template}}
+    body = review(object=make_trainjob(runtimePatches=[patch]))
+    code, answer = await ask_app(make_app(), VALIDATE, body)
+    assert (code, answer["response"]["allowed"]) == (200, False)
+    assert "spec.runtimePatches" in answer["response"]["status"]["message"]
+
+
 class SilentApi:
     """An API server that knows one runtime, or does not answer at all."""
 
