@@ -30,6 +30,9 @@ class SchedulerController:
     def __init__(self, *, lister: Lister, clock: Clock) -> None:
         self._lister = lister
         self._clock = clock
+        # Most pods have ended: looking through all of them for each new one would be quadratic.
+        self._waiting: set[Key] = set()
+        self._holding: set[Key] = set()
 
     def watches(self) -> Sequence[Watch]:
         """Pods without a node; all of them again when room appears."""
@@ -40,24 +43,34 @@ class SchedulerController:
         pod = self._lister.get(POD, key.namespace, key.name)
         if pod is None or dig(pod, "spec", "nodeName"):
             return None
-        bound = [other for other in self._lister.list(POD) if _holds_room(other)]
+        others = (self._lister.get(POD, *other) for other in sorted(self._holding))
+        bound = [other for other in others if other is not None and _holds_room(other)]
         observed = ObservedPod(pod=pod, nodes=self._lister.list(NODE), bound=bound)
         return Outcome(pod, plan_scheduling(observed, self._clock.now()))
 
-    def _pod_changed(self, change: WatchType, old: Object | None, new: Object) -> Iterable[Key]:
-        if not dig(new, "spec", "nodeName"):
-            return () if change is WatchType.DELETED else (_key(new),)
-        freed = change is WatchType.DELETED or (
-            old is not None and _holds_room(old) and not _holds_room(new)
-        )
-        return self._pending() if freed else ()
+    def _pod_changed(self, change: WatchType, _old: Object | None, new: Object) -> Iterable[Key]:
+        key, is_gone = _key(new), change is WatchType.DELETED
+        held = key in self._holding
+        _keep(self._holding, key, not is_gone and _holds_room(new))
+        waits = not is_gone and not dig(new, "spec", "nodeName")
+        _keep(self._waiting, key, waits)
+        if waits:
+            return (key,)
+        return self._pending() if held and key not in self._holding else ()
 
     def _node_changed(self, _type: WatchType, old: Object | None, new: Object) -> Iterable[Key]:
         """Heartbeats change nothing that scheduling looks at."""
         return () if old is not None and _offer(old) == _offer(new) else self._pending()
 
     def _pending(self) -> list[Key]:
-        return [_key(pod) for pod in self._lister.list(POD) if not dig(pod, "spec", "nodeName")]
+        return sorted(self._waiting)
+
+
+def _keep(keys: set[Key], key: Key, wanted: bool) -> None:
+    if wanted:
+        keys.add(key)
+    else:
+        keys.discard(key)
 
 
 def _key(obj: Object) -> Key:
