@@ -23,7 +23,7 @@ from tests.cluster.machine import Tunnel
 from tests.cluster.pki import Authority
 from tests.cluster.processes import find_free_ports, require_server, running, stop, wait_ready
 from trainwright.api.crds import build_all_crds
-from trainwright.machinery.client import Connection
+from trainwright.machinery.connection import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -22,7 +22,7 @@ from trainwright.plane.process import PlaneRecord, find_plane
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from trainwright.machinery.client import Connection
+    from trainwright.machinery.connection import Connection
 
 TRAINWRIGHT = Path(sys.executable).with_name("trainwright")
 KUBECTL = "/usr/bin/kubectl"

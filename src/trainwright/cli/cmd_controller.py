@@ -15,7 +15,7 @@ from trainwright.cli.exits import Exit, describe_error, fail, find_exit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trainwright.machinery.client import Connection
+    from trainwright.machinery.connection import Connection
     from trainwright.manager.settings import ManagerSettings
 
 

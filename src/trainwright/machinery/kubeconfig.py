@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from trainwright.api.manifests import ManifestError, parse_yaml
 from trainwright.base.errors import TrainwrightError, Unreachable
 from trainwright.base.objects import dig
-from trainwright.machinery.client import Connection
+from trainwright.machinery.connection import Connection
 from trainwright.machinery.credentials import (
     EXEC_VERSIONS,
     CertificateData,

@@ -24,7 +24,7 @@ from trainwright.manager.tls import ServingCertificate, build_server_context
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trainwright.machinery.client import Connection
+    from trainwright.machinery.connection import Connection
     from trainwright.manager.runnable import Runnable
     from trainwright.manager.settings import ManagerSettings
 

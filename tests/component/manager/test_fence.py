@@ -12,7 +12,8 @@ from aiohttp import web
 from trainwright.api.kinds import CONFIG_MAP
 from trainwright.base.errors import Unreachable
 from trainwright.machinery.api import PatchType
-from trainwright.machinery.client import Connection, HttpApi
+from trainwright.machinery.client import HttpApi
+from trainwright.machinery.connection import Connection
 from trainwright.machinery.lease import WriteFence, fence_writes
 from trainwright.machinery.ratelimit import TokenBucket, limit_requests
 
