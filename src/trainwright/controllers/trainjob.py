@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from trainwright.api.conditions import TRAINJOB_CONTROLLER_NAME
 from trainwright.api.kinds import CONFIG_MAP, JOBSET, TRAINJOB
+from trainwright.api.schemas.registry import schema_of
 from trainwright.api.trainjob import parse_trainjob
 from trainwright.api.wellknown import SNAPSHOT_SUFFIX, TRAINER_MANAGER
 from trainwright.base.errors import InvalidObject, NotFound
@@ -27,6 +28,7 @@ from trainwright.core.trainjob.plan import (
     record_apply,
 )
 from trainwright.core.trainjob.runtime import find_runtime_kind, snapshot_name
+from trainwright.core.trainjob.sameness import is_applied
 from trainwright.core.trainjob.settings import DEFAULT_SETTINGS, TrainJobSettings
 from trainwright.core.trainjob.status import is_finished
 from trainwright.core.trainjob.throttle import hold_back_counts
@@ -102,6 +104,7 @@ class TrainJobController:
         if unseen := await self._find_unseen(plan):
             observed = replace(observed, children=(*observed.children, *unseen))
             plan = plan_trainjob(observed, self._settings(), self._clock.now())
+        plan = await self._without_needless(plan, trainjob)
         written = self._status_written.get(uid_of(trainjob))
         since_s = None if written is None else self._clock.monotonic() - written
         return Outcome(trainjob, hold_back_counts(plan, trainjob, since_s))
@@ -155,6 +158,23 @@ class TrainJobController:
                 live = await self._get(action.kind, namespace_of(action.obj), name_of(action.obj))
                 found += [live] if live is not None else []
         return found
+
+    async def _without_needless(self, plan: Plan, trainjob: Object) -> Plan:
+        """The plan without applies whose objects are as wanted already.
+
+        What an earlier process applied is not known here: it is looked at once, and remembered.
+        """
+        known = self._applied.setdefault(uid_of(trainjob), {})
+        kept: list[Action] = []
+        for action in plan.actions:
+            desired = dict(action.obj) if isinstance(action, Apply) and action.uid else {}
+            if desired and key_of(desired) not in known:
+                live = await self._get(action.kind, namespace_of(desired), name_of(desired))
+                if live is not None and is_applied(desired, live, schema_of(action.kind)):
+                    known[key_of(desired)] = record_apply(desired, live)
+                    continue
+            kept.append(action)
+        return replace(plan, actions=tuple(kept))
 
     async def _get_runtime(self, trainjob: Object) -> Object | None:
         try:

@@ -51,13 +51,16 @@ async def api(tmp_path: Path) -> AsyncIterator[InProcessApi]:
     await registry.close()
 
 
-async def reconcile(api: InProcessApi, job: Object) -> Plan:
+MOVED = TrainJobSettings(status_server=StatusServer(url="https://moved:1", ca_pem="OTHER"))
+
+
+async def reconcile(api: InProcessApi, job: Object, settings: TrainJobSettings = SETTINGS) -> Plan:
     """One pass of a process that has just started."""
     controller = TrainJobController(
         api=api,
         lister=OneObject(job),  # type: ignore[arg-type]  # the part of Lister that it uses
         clock=SystemClock(),
-        settings=lambda: SETTINGS,
+        settings=lambda: settings,
     )
     outcome = await controller.reconcile(Key("default", name_of(job)))
     assert outcome is not None
@@ -74,7 +77,8 @@ async def test_what_is_there_is_applied_with_its_uid_only(api: InProcessApi) -> 
         written = await carry_out(action, api, "trainer")
         uids[action.kind.kind, name_of(written)] = uid_of(written)
     assert len(uids) == 3
-    again = await reconcile(api, made)
+    assert (await reconcile(api, made)).actions == ()
+    again = await reconcile(api, made, MOVED)
     applied = {(a.kind.kind, name_of(a.obj)): a.uid for a in again.actions if isinstance(a, Apply)}
     assert applied == {
         place: uid for place, uid in uids.items() if not place[1].endswith("-snapshot")

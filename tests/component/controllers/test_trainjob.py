@@ -20,6 +20,7 @@ from trainwright.api.kinds import (
     TRAINJOB,
     Kind,
 )
+from trainwright.base.errors import AlreadyExists
 from trainwright.base.objects import Object, dig, find_condition
 from trainwright.controllers.reconciler import ControllerLoop
 from trainwright.controllers.trainjob import TrainJobController
@@ -75,10 +76,15 @@ class World:
 
 
 @contextlib.asynccontextmanager
-async def running_world(folder: Path, journal: Journal = NO_JOURNAL) -> AsyncIterator[World]:
+async def running_world(
+    folder: Path,
+    journal: Journal = NO_JOURNAL,
+    *,
+    api_type: type[InProcessApi] = InProcessApi,
+) -> AsyncIterator[World]:
     clock = SystemClock()
     registry = await Registry.open(folder, clock)
-    api, lister = InProcessApi(registry), StoreLister(registry)
+    api, lister = api_type(registry), StoreLister(registry)
     numbers = itertools.count()
     loop = ControllerLoop(
         TrainJobController(api=api, lister=lister, clock=clock),
@@ -89,7 +95,8 @@ async def running_world(folder: Path, journal: Journal = NO_JOURNAL) -> AsyncIte
         journal=journal,
     )
     for runtime in load_shipped_runtimes():
-        await api.create(CLUSTER_TRAINING_RUNTIME, runtime, field_manager="test")
+        with contextlib.suppress(AlreadyExists):
+            await api.create(CLUSTER_TRAINING_RUNTIME, runtime, field_manager="test")
     task = asyncio.create_task(loop.run())
     try:
         yield World(api, lister)
@@ -103,6 +110,30 @@ async def running_world(folder: Path, journal: Journal = NO_JOURNAL) -> AsyncIte
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     async with running_world(tmp_path / "store") as running:
         yield running
+
+
+class CountingApi(InProcessApi):
+    """Counts applies of JobSets."""
+
+    applies = 0
+
+    async def patch(self, kind: Kind, *place: Any, **options: Any) -> Object:
+        self.applies += kind == JOBSET
+        return await super().patch(kind, *place, **options)
+
+
+async def test_a_controller_that_starts_writes_nothing_that_is_right(tmp_path: Path) -> None:
+    trainer = {"resourcesPerNode": {"requests": {"cpu": "1000m", "memory": "1024Mi"}}}
+    async with running_world(tmp_path / "store") as world:
+        await world.create(TRAINJOB, trainjob(suspend=True, trainer=trainer))
+        await world.until(lambda: world.get(JOBSET))
+        await world.until(lambda: dig(world.get(TRAINJOB), "status", "conditions"))
+    async with running_world(tmp_path / "store", api_type=CountingApi) as world:
+        await world.merge(TRAINJOB, {"metadata": {"annotations": {"look": "again"}}})
+        await world.merge(TRAINJOB, {"spec": {"suspend": False}})
+        await world.until(lambda: not dig(world.get(JOBSET), "spec", "suspend"))
+        assert isinstance(world.api, CountingApi)
+        assert world.api.applies == 1, "only the resume was applied"
 
 
 async def test_changes_of_conditions_are_told_to_the_journal(tmp_path: Path) -> None:
