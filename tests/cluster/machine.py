@@ -14,6 +14,7 @@ import socket
 import subprocess
 import threading
 import time
+import uuid
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,7 +74,7 @@ def make_machine(folder: Path, name: str, address: str) -> Iterator[Machine]:
     if not _may_make_machines():
         pytest.skip("a machine of one's own needs root, namespaces and control groups of version 1")
     folder.mkdir(parents=True, exist_ok=True)
-    groups = _make_groups(f"trainwright-{os.getpid()}-{name}")
+    groups = _make_groups(f"trainwright-{os.getpid()}-{uuid.uuid4().hex[:6]}")
     machine = Machine(folder, name, address, groups)
     log = folder / "init.log"
     command = [

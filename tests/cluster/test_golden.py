@@ -6,54 +6,22 @@ Job controllers, the real scheduler, and a node on which Pods end by themselves.
 
 from __future__ import annotations
 
-import base64
 import subprocess
 import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 from tests.cluster.api_lane import ApiLane, make_api_lane
-from tests.cluster.processes import find_free_ports, running, wait_ready
-from tests.component.manager.conftest import TRAINWRIGHT, make_configuration
+from tests.cluster.managers import running_manager
 from tests.golden.test_live import PLAYED, RECORDED
 from trainwright.api.crds import build_all_crds
 from trainwright.api.kinds import TRAINJOB
-from trainwright.webhooks.configurations import UrlClient, build_webhook_configurations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-
-
-@contextmanager
-def running_manager(lane: ApiLane, *arguments: str) -> Iterator[None]:
-    """`trainwright controller --serve all`, with its webhooks registered by URL."""
-    webhook_port, status_port, health_port = find_free_ports(3)
-    folder = lane.folder / f"manager-{webhook_port}"
-    certificates = lane.authority.write_server(folder)
-    config = folder / "config.yaml"
-    health = {"healthProbeBindAddress": f"127.0.0.1:{health_port}"}
-    config.write_text(
-        yaml.safe_dump(make_configuration(statusServer={"port": status_port}, health=health))
-    )
-    command = [
-        *(str(TRAINWRIGHT), "controller", "--serve", "all", "--config", str(config)),
-        *("--kubeconfig", str(lane.kubeconfig), "--cert-dir", str(certificates)),
-        *("--webhook-host", "127.0.0.1", "--webhook-port", str(webhook_port)),
-        *("--webhook-cert-dir", str(certificates), "--status-host", "127.0.0.1"),
-        *arguments,
-    ]
-    log = folder / "log"
-    client = UrlClient(url=f"https://127.0.0.1:{webhook_port}")
-    with running(command, log) as process:
-        ready = f"http://127.0.0.1:{health_port}/readyz"
-        wait_ready(lambda: lane.probe(ready), process, log, "the manager")
-        lane.apply(*build_webhook_configurations(client, base64.b64decode(lane.authority.bundle)))
-        yield
 
 
 def play(lane: ApiLane, *arguments: str) -> str:

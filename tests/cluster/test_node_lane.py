@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(300)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeLane]:
     with make_node_lane(tmp_path_factory.mktemp("node"), "jobset") as running:
         yield running
