@@ -10,6 +10,7 @@ import json
 import secrets
 import ssl
 import subprocess
+import time
 import urllib.error
 import urllib.request
 from contextlib import ExitStack, contextmanager
@@ -21,8 +22,17 @@ import yaml
 from tests.cluster.builds import module_folder
 from tests.cluster.machine import Tunnel
 from tests.cluster.pki import Authority
-from tests.cluster.processes import find_free_ports, require_server, running, stop, wait_ready
+from tests.cluster.processes import (
+    READY_S,
+    LaneFailure,
+    find_free_ports,
+    require_server,
+    running,
+    stop,
+    wait_ready,
+)
 from trainwright.api.crds import build_all_crds
+from trainwright.base.objects import is_condition_true
 from trainwright.machinery.connection import Connection
 
 if TYPE_CHECKING:
@@ -154,7 +164,7 @@ class ApiLane:
     def get(self, kind: str, name: str = "", *more: str) -> Any:
         """An object or list."""
         words = [kind, *([name] if name else []), *more]
-        return yaml.safe_load(self.kubectl("get", *words, "-o", "json"))
+        return json.loads(self.kubectl("get", *words, "-o", "json"))
 
     def node_token(self, name: str) -> str:
         """What a node of that name proves itself by."""
@@ -196,11 +206,19 @@ class ApiLane:
     def install_crds(self, crds: Sequence[Object]) -> None:
         """Apply CRDs and wait until they are served."""
         self.apply(*crds)
-        names = [f"crd/{crd['metadata']['name']}" for crd in crds]
-        # A CRD of this moment has no conditions yet, which `kubectl wait` takes for an error.
-        for name in names:
-            self.kubectl("wait", "--for=jsonpath={.status.conditions}", name, "--timeout=30s")
-        self.kubectl("wait", "--for=condition=Established", *names, "--timeout=30s")
+        wanted = {crd["metadata"]["name"] for crd in crds}
+        deadline = time.monotonic() + READY_S
+        while not wanted <= self._established_crds():
+            if time.monotonic() > deadline:
+                raise LaneFailure(f"not served in time: {wanted - self._established_crds()}")
+            time.sleep(0.1)
+
+    def _established_crds(self) -> set[str]:
+        return {
+            crd["metadata"]["name"]
+            for crd in self.get("crds")["items"]
+            if is_condition_true(crd, "Established")
+        }
 
 
 @contextmanager
