@@ -14,6 +14,7 @@ from trainwright.cli.cmd_change import resume, rm, stop
 from trainwright.cli.cmd_check import render, validate
 from trainwright.cli.cmd_controller import controller
 from trainwright.cli.cmd_logs import logs, wait
+from trainwright.cli.cmd_manifests import manifests
 from trainwright.cli.cmd_plane import down, status, up
 from trainwright.cli.cmd_read import events, get, ls, runtimes
 from trainwright.cli.cmd_run import run, submit
@@ -26,7 +27,7 @@ COMMANDS = {
     "Jobs": (run, submit, ls, get, logs, events, wait, stop, resume, rm),
     "Manifests": (validate, render, runtimes),
     "Laptop": (up, down, status),
-    "Cluster": (controller,),
+    "Cluster": (controller, manifests),
 }
 
 app = typer.Typer(
