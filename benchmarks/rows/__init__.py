@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 
 from benchmarks.measure import Figure
-from benchmarks.rows import idle, imports, informers, jobs, keeper, launch, overhead, server, start
+from benchmarks.rows import (
+    burst,
+    idle,
+    imports,
+    informers,
+    jobs,
+    keeper,
+    launch,
+    overhead,
+    server,
+    start,
+)
 
 Row = Callable[[bool], Coroutine[None, None, Sequence[Figure]]]
 
@@ -19,4 +30,5 @@ ROWS: Mapping[str, Row] = {
     "server": server.measure,
     "idle": idle.measure,
     "informers": informers.measure,
+    "burst": burst.measure,
 }
