@@ -180,6 +180,12 @@ class Host:
             if folder.exists():
                 volumes.remove_tree(folder)
 
+    def remove_secrets(self, uid: str) -> None:
+        """Remove the secret volumes of a pod that has ended: its object may stay for long."""
+        folder = self.folders_of(uid).memory
+        if folder.exists():
+            volumes.remove_tree(folder)
+
     def list_pod_uids(self) -> set[str]:
         """The pods that have a folder here, whether they are there or not."""
         roots = (self.settings.pods_folder, self.memory)

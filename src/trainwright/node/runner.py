@@ -164,6 +164,7 @@ class PodRunner:
         try:
             await self._run_containers()
             self._is_over = True
+            await asyncio.to_thread(self._host.remove_secrets, uid_of(self.pod))
             publisher.cancel()
             await self._reporter.publish(uid_of(self.pod), self.reduce())
         finally:

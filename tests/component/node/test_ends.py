@@ -1,15 +1,17 @@
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.component.node.memory_api import make_container, make_pod
-from trainwright.api.kinds import POD
+from trainwright.api.kinds import POD, SECRET
 from trainwright.api.wellknown import WORKING_DIR_ANNOTATION
 from trainwright.base.objects import dig
 from trainwright.machinery.api import DeleteOptions
 from trainwright.node.instance import find_marked
+from trainwright.node.volumes import find_memory_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -170,3 +172,22 @@ async def test_events_tell_of_a_lost_folder_and_of_the_exit(laptop: Laptop, tmp_
         event = next(event for event in laptop.api.events if event["reason"] == reason)
         assert words in event["note"]
         assert event["type"] == "Warning"
+
+
+async def test_secrets_go_when_the_pod_has_ended(laptop: Laptop) -> None:
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "s", "namespace": "default"},
+        "data": {"key": "dmFsdWU="},
+    }
+    await laptop.api.create(SECRET, secret, field_manager="test")
+    mount = {"name": "v", "mountPath": "/secrets"}
+    volume = {"name": "v", "secret": {"secretName": "s"}}
+    await laptop.start()
+    container = make_container("cat /secrets/key", volumeMounts=[mount])
+    await laptop.submit(make_pod(container, volumes=[volume]))
+    pod = await laptop.wait_phase("Succeeded")
+    assert laptop.text() == "value"
+    memory = find_memory_folder(laptop.home, os.getuid(), os.environ)
+    assert not (memory / pod["metadata"]["uid"]).exists()
