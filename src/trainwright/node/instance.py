@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import os
 import py_compile
@@ -12,15 +13,19 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from trainwright.node import shim
 from trainwright.node.cgroups import kill_group
+from trainwright.node.shim import processes, records
 
 MARKER = "TRAINWRIGHT_CONTAINER_ID"
 """Variable of every process of a container: by it what a killed shim left behind is found."""
+SOURCE_ROOT = Path(shim.__file__).parents[3]
+PACKAGES = tuple(Path(shim.__file__).parents[1:3])
+"""Above the shim's own package: they are imported with it."""
 _FOLDER_NAME = re.compile(r"\d+\.\d+")
 SHIM_ERRORS = "shim.err"
 """The last file that is made before a shim starts: without it nothing has run in a folder."""
@@ -32,32 +37,47 @@ Record = Mapping[str, Any]
 
 
 def ensure_shim_program(home: Path) -> Path:
-    """The shim compiled once, so that each start spares the compiling; the source if that fails."""
-    source = Path(shim.__file__)
-    target = home / f"shim-{sys.implementation.cache_tag}-{int(source.stat().st_mtime)}.pyc"
-    if not target.exists():
+    """The shim compiled once, so that each start spares the compiling; the source if that fails.
+
+    Its package lies below a folder of its own, under the names by which it imports itself.
+    """
+    source = Path(shim.__file__).parent
+    files = [*sorted(source.glob("*.py")), *(folder / "__init__.py" for folder in PACKAGES)]
+    text = b"".join(file.read_bytes() for file in files)
+    folder = home / f"shim-{sys.implementation.cache_tag}-{hashlib.sha256(text).hexdigest()[:12]}"
+    if not folder.exists():
         try:
-            py_compile.compile(str(source), cfile=str(target), doraise=True)
+            _compile(files, folder)
         except (OSError, py_compile.PyCompileError):
-            return source
-    _drop_old_programs(home, target)
-    return target
+            return source / "__main__.py"
+    _drop_old_programs(home, folder)
+    return folder / source.relative_to(SOURCE_ROOT) / "__main__.pyc"
+
+
+def _compile(files: Iterable[Path], folder: Path) -> None:
+    new = folder.with_name(folder.name + ".new")
+    for file in files:
+        target = (new / file.relative_to(SOURCE_ROOT)).with_suffix(".pyc")
+        py_compile.compile(str(file), cfile=str(target), doraise=True, optimize=2)
+    new.replace(folder)
 
 
 def _drop_old_programs(home: Path, current: Path) -> None:
     """Remove what other versions compiled, but for what a process still runs."""
-    others = [path for path in home.glob("shim-*.pyc") if path != current]
-    proc = Path("/proc")
-    if not others or not proc.is_dir():
+    others = [path for path in home.glob("shim-*") if path != current]
+    if not others or not Path("/proc").is_dir():
         return
-    used: set[bytes] = set()
-    for path in proc.glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            used.update(path.read_bytes().split(b"\0"))
+    used = b"\0".join(_read_command_lines())
     for path in others:
         if os.fsencode(path) not in used:
             with contextlib.suppress(OSError):
-                path.unlink()
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _read_command_lines() -> Iterator[bytes]:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            yield path.read_bytes()
 
 
 class Instance:
@@ -114,10 +134,10 @@ class Instance:
         if self._process is not None:
             return self._process.poll() is None
         started = self.read_started()
-        if not started or started["bootId"] != shim.read_boot_id():
+        if not started or started["bootId"] != processes.read_boot_id():
             return False
         pid = int(started["shimPid"])
-        if shim.read_start_time(pid) != int(started["shimStartTicks"]):
+        if processes.read_start_time(pid) != int(started["shimStartTicks"]):
             return False
         return _exists(pid)
 
@@ -234,7 +254,7 @@ def _fill_folder(folder: Path, spec: Mapping[str, Any], container_id: str) -> No
     descriptor = os.open(folder / "spec.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
         json.dump(spec, file)
-    shim.reserve_records(str(folder))
+    records.reserve_records(str(folder))
 
 
 def _start_shim(folder: Path, program: Path) -> subprocess.Popen[bytes]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from trainwright.node import shim
 from trainwright.node.instance import list_instances, start_instance
+from trainwright.node.shim import log, records
 
 
 def test_no_process_starts_without_room_for_its_records(
@@ -18,7 +18,7 @@ def test_no_process_starts_without_room_for_its_records(
     def refuse(_folder: str) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(shim, "reserve_records", refuse)
+    monkeypatch.setattr(records, "reserve_records", refuse)
     with pytest.raises(OSError, match="No space left"):
         start_instance(tmp_path / "0.0", {}, container_id="x", program=Path(sys.executable))
     assert not (tmp_path / "0.0").exists()
@@ -33,12 +33,12 @@ def test_a_half_made_folder_is_no_run(tmp_path: Path) -> None:
 def test_a_log_leaves_the_last_room_and_tells_what_was_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = shim.Log(str(tmp_path / "log"), 10_000, 2)
-    monkeypatch.setattr(shim, "has_room", lambda _path: False)
-    log.write("stdout", b"lost\n")
+    output = log.Log(str(tmp_path / "log"), 10_000, 2)
+    monkeypatch.setattr(log, "has_room", lambda _path: False)
+    output.write("stdout", b"lost\n")
     assert (tmp_path / "log").read_bytes() == b""
-    monkeypatch.setattr(shim, "has_room", lambda _path: True)
-    log.write("stdout", b"kept\n")
+    monkeypatch.setattr(log, "has_room", lambda _path: True)
+    output.write("stdout", b"kept\n")
     text = (tmp_path / "log").read_text()
     assert "the disk was full" in text
     assert text.endswith(" stdout F kept\n")
