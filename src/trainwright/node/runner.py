@@ -3,69 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
 import math
 import secrets
 import shutil
-import signal
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from trainwright.api.conditions import CONTAINER_EXITED, WORKING_FOLDER_LOST
+from trainwright.api.conditions import WORKING_FOLDER_LOST
 from trainwright.base.errors import ApiError, LocalRunError, Unreachable
 from trainwright.base.objects import Object, dig, name_of, uid_of
 from trainwright.base.times import parse_time, render_time
-from trainwright.core.journal import (
-    ContainerExited,
-    ContainerStarted,
-    ProbeFailed,
-    attempt_of,
-    subject_of,
-)
+from trainwright.core.journal import attempt_of
 from trainwright.node import status
+from trainwright.node.container_run import (
+    MINIMUM_GRACE_S,
+    ContainerRun,
+    cancel_all,
+    read_terminated,
+    run_all,
+)
 from trainwright.node.environment import ConfigError
-from trainwright.node.exec import (
-    ExecTarget,
-    build_exec_target,
-    connect,
-    read_surroundings,
-    run_exec,
-)
-from trainwright.node.host import (
-    TERMINATION_LOG,
-    Host,
-    Observed,
-    Prepared,
-    ensure_group,
-    explain_start_error,
-    prepare_run,
-)
-from trainwright.node.instance import (
-    Instance,
-    Record,
-    instance_folder,
-    list_instances,
-    start_instance,
-)
-from trainwright.node.logs import read_tail
-from trainwright.node.probes import ProbeFailure, ProbeSurroundings, check_probe, run_probe
+from trainwright.node.exec import ExecTarget, read_surroundings
+from trainwright.node.instance import Instance, instance_folder, list_instances, start_instance
+from trainwright.node.preparation import ensure_group, observe_references, prepare_run
 from trainwright.node.status import ContainerState, Running, Terminated, Waiting, is_sidecar
 
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable, Coroutine, Mapping
-    from pathlib import Path
+    from collections.abc import Mapping
 
-logger = logging.getLogger(__name__)
+    from trainwright.node.host import Host
 
-MINIMUM_GRACE_S = 2.0
-"""A graceful end always leaves this long, as the kubelet does."""
 KEPT_INSTANCES = 2
 """Runs whose logs are kept: the current and the previous one."""
-TERMINATION_MESSAGE_LIMIT = 4096
-FALLBACK_LINES, FALLBACK_BYTES = 80, 2048
 
 
 class Reporter(Protocol):
@@ -82,34 +52,23 @@ class Reporter(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _Run:
-    """What a runner knows of the current run of one container."""
-
-    instance: Instance
-    spec: Mapping[str, Any]
-    port_map: Mapping[int, int]
-    is_told: bool = False
-    is_unhealthy: bool = False
-
-
 class PodRunner:
     """Runs one pod. `run` returns once every process is gone and the last status is published."""
 
     def __init__(self, pod: Object, host: Host, reporter: Reporter) -> None:
         self.pod = pod
-        self._host = host
+        self.host = host
         self._reporter = reporter
         self._journal = host.settings.journal
         self._folders = host.folders_of(uid_of(pod))
         self.states = status.initial_states(pod)
-        self._runs: dict[str, _Run] = {}
-        self._ends: dict[str, asyncio.Event] = {name: asyncio.Event() for name in self.states}
+        self._runs: dict[str, ContainerRun] = {}
+        self.ends: dict[str, asyncio.Event] = {name: asyncio.Event() for name in self.states}
         self._changed = asyncio.Event()
         self._progressed = asyncio.Event()
         self._kick = asyncio.Event()
         self._is_stopping = False
-        self._kill_at = math.inf
+        self.kill_at = math.inf
         self._reason = self._message = ""
         self._is_over = False
 
@@ -126,22 +85,21 @@ class PodRunner:
     def stop(self, grace_s: float, *, reason: str = "", message: str = "") -> None:
         """End the pod within `grace_s` (0: at once). Repeated calls can only shorten it."""
         grace_s = max(grace_s, MINIMUM_GRACE_S) if grace_s > 0 else 0.0
-        kill_at = self._host.clock.monotonic() + grace_s
-        is_sooner = kill_at < self._kill_at or grace_s == 0
-        self._kill_at = min(self._kill_at, kill_at)
+        kill_at = self.host.clock.monotonic() + grace_s
+        is_sooner = kill_at < self.kill_at or grace_s == 0
+        self.kill_at = min(self.kill_at, kill_at)
         if not self._is_stopping:
             self._is_stopping = True
             self._reason, self._message = reason, message
             self._mark()
         for container in status.mains_of(self.pod):
-            self._ends[container["name"]].set()
+            self.ends[container["name"]].set()
         for container in status.inits_of(self.pod):
             if not is_sidecar(container) or grace_s == 0:
-                self._ends[container["name"]].set()
+                self.ends[container["name"]].set()
         if is_sooner:
             for run in self._runs.values():
-                if run.is_told:
-                    run.instance.stop(0, self._remaining_s())
+                run.hurry()
 
     def exec_target(self, container: str) -> ExecTarget:
         """How to run a command beside the container's process.
@@ -150,10 +108,9 @@ class PodRunner:
             LocalRunError: it does not run.
         """
         run = self._runs.get(container)
-        started = run.instance.read_started() if run else None
-        if run is None or started is None:
+        if run is None:
             raise LocalRunError(f'container "{container}" of pod {name_of(self.pod)} does not run')
-        return build_exec_target(int(started["pid"]), run.spec)
+        return run.exec_target()
 
     # The course of the pod.
 
@@ -164,7 +121,7 @@ class PodRunner:
         try:
             await self._run_containers()
             self._is_over = True
-            await asyncio.to_thread(self._host.remove_secrets, uid_of(self.pod))
+            await asyncio.to_thread(self.host.remove_secrets, uid_of(self.pod))
             publisher.cancel()
             await self._reporter.publish(uid_of(self.pod), self.reduce())
         finally:
@@ -180,12 +137,12 @@ class PodRunner:
         sidecars: list[tuple[str, asyncio.Task[int | None]]] = []
         try:
             if await self._run_inits(sidecars):
-                await _run_all([self._run_container(c) for c in status.mains_of(self.pod)])
+                await run_all([self._run_container(c) for c in status.mains_of(self.pod)])
             for name, task in reversed(sidecars):
-                self._ends[name].set()
+                self.ends[name].set()
                 await task
         finally:
-            await _cancel_all([task for _, task in sidecars])
+            await cancel_all([task for _, task in sidecars])
 
     async def _run_inits(self, sidecars: list[tuple[str, asyncio.Task[int | None]]]) -> bool:
         has_run = any(
@@ -199,7 +156,7 @@ class PodRunner:
                 await self._wait_started(name, task)
             elif has_run and not list_instances(self._folders.container(name)):
                 done = Terminated(exit_code=0, reason="Completed")
-                self._set(name, replace(self.states[name], state=done))
+                self.set_state(name, replace(self.states[name], state=done))
             elif await self._run_container(container) != 0:
                 return False
             if self._is_stopping:
@@ -217,20 +174,20 @@ class PodRunner:
         """Run a container until it is not restarted; its last exit code, None when it never ran."""
         name = container["name"]
         is_init = any(c["name"] == name for c in status.inits_of(self.pod))
-        run = self._adopt(name)
+        run = self._adopt(container)
         failures = self.states[name].restarts
         while True:
             if run is None:
                 run = await self._start(container)
             if run is None:
                 return None
-            ended, ran_s = await self._follow(container, run)
+            ended, ran_s = await self._follow(run)
             run = None
-            may_restart = not self._ends[name].is_set() and not self._is_stopping
+            may_restart = not self.ends[name].is_set() and not self._is_stopping
             restarts = may_restart and status.has_restart(
                 self.pod, container, ended.exit_code, is_init=is_init
             )
-            self._set(
+            self.set_state(
                 name,
                 replace(
                     self.states[name],
@@ -239,11 +196,11 @@ class PodRunner:
             )  # fmt: skip
             if not restarts:
                 return ended.exit_code
-            failures = 1 if ran_s > self._host.settings.backoff_forget_s else failures + 1
+            failures = 1 if ran_s > self.host.settings.backoff_forget_s else failures + 1
             if not await self._back_off(container, ended, failures):
                 return ended.exit_code
             state = self.states[name]
-            self._set(
+            self.set_state(
                 name,
                 replace(state, last=ended, restarts=state.restarts + 1, will_restart=False),
             )
@@ -252,7 +209,7 @@ class PodRunner:
         self, container: Mapping[str, Any], ended: Terminated, failures: int
     ) -> bool:
         """Wait before a restart; False when the pod is told to end meanwhile."""
-        name, settings = container["name"], self._host.settings
+        name, settings = container["name"], self.host.settings
         wait_s = status.find_backoff_s(
             failures, base_s=settings.backoff_base_s, cap_s=settings.backoff_cap_s
         )
@@ -262,24 +219,25 @@ class PodRunner:
             )
             before = self.states[name]
             waiting = Waiting(reason=status.CRASH_LOOP, message=text)
-            self._set(name, replace(before, state=waiting, last=ended, will_restart=True))
-            self._note("Warning", "BackOff", text)
-            if await _wait_set(self._ends[name], wait_s):
-                self._set(name, replace(before, will_restart=False))
+            self.set_state(name, replace(before, state=waiting, last=ended, will_restart=True))
+            self.note("Warning", "BackOff", text)
+            if await _wait_set(self.ends[name], wait_s):
+                self.set_state(name, replace(before, will_restart=False))
                 return False
-        return not self._ends[name].is_set()
+        return not self.ends[name].is_set()
 
     # One run of one container.
 
-    def _adopt(self, name: str) -> _Run | None:
+    def _adopt(self, container: Mapping[str, Any]) -> ContainerRun | None:
         """Find the run that is there already, after a restart of the plane."""
+        name = container["name"]
         instances = list_instances(self._folders.container(name))
         if not instances:
-            return self._find_lost(name)
+            return self._find_lost(container)
         current = instances[-1]
         last = None
         if len(instances) > 1:
-            last = self._read_terminated(instances[-2], instances[-2].read_exit(), {})
+            last = read_terminated(instances[-2], instances[-2].read_exit(), {})
         state = ContainerState(
             state=Waiting(reason=status.CREATING),
             restarts=current.number,
@@ -287,11 +245,12 @@ class PodRunner:
             container_id=current.container_id,
         )
         self.states[name] = state
-        spec = read_surroundings(current)
-        return _Run(current, spec, self._host.ports.find_ports(self.pod))
+        spec, ports = read_surroundings(current), self.host.ports.find_ports(self.pod)
+        return ContainerRun(self, container, current, spec=spec, port_map=ports)
 
-    def _find_lost(self, name: str) -> _Run | None:
+    def _find_lost(self, container: Mapping[str, Any]) -> ContainerRun | None:
         """A run that the pod's status tells of and that has left nothing here."""
+        name = container["name"]
         rows = [
             *dig(self.pod, "status", "containerStatuses", default=[]),
             *dig(self.pod, "status", "initContainerStatuses", default=[]),
@@ -307,13 +266,14 @@ class PodRunner:
             container_id=row.get("containerID") or "",
         )
         folder = instance_folder(self._folders.container(name), attempt_of(self.pod), number)
-        return _Run(Instance(folder), {"env": {}, "cwd": "/"}, {})
+        spec = {"env": {}, "cwd": "/"}
+        return ContainerRun(self, container, Instance(folder), spec=spec, port_map={})
 
-    async def _start(self, container: Mapping[str, Any]) -> _Run | None:
+    async def _start(self, container: Mapping[str, Any]) -> ContainerRun | None:
         """Start a run, waiting for what it refers to; None when the pod is told to end first."""
         name = container["name"]
         told = ""
-        while not self._ends[name].is_set():
+        while not self.ends[name].is_set():
             try:
                 return await self._start_once(container)
             except ConfigError as error:
@@ -321,9 +281,9 @@ class PodRunner:
             except (ApiError, Unreachable, LocalRunError, OSError) as error:
                 text = f"the container could not be made: {error}"
             waiting = Waiting(reason=status.CONFIG_ERROR, message=text)
-            self._set(name, replace(self.states[name], state=waiting))
+            self.set_state(name, replace(self.states[name], state=waiting))
             if text != told:
-                self._note("Warning", "Failed", f"Error: {text}")
+                self.note("Warning", "Failed", f"Error: {text}")
                 told = text
             await self._wait_retry(name)
         return None
@@ -332,29 +292,24 @@ class PodRunner:
         self._kick.clear()
         waits = [
             asyncio.create_task(self._kick.wait()),
-            asyncio.create_task(self._ends[name].wait()),
+            asyncio.create_task(self.ends[name].wait()),
         ]
         try:
             await asyncio.wait(
                 waits,
-                timeout=self._host.settings.config_retry_s,
+                timeout=self.host.settings.config_retry_s,
                 return_when=asyncio.FIRST_COMPLETED,
             )
         finally:
-            await _cancel_all(waits)
+            await cancel_all(waits)
 
-    async def _start_once(self, container: Mapping[str, Any]) -> _Run:
-        name, host = container["name"], self._host
+    async def _start_once(self, container: Mapping[str, Any]) -> ContainerRun:
+        name, host = container["name"], self.host
         number = self.states[name].restarts
         folder = instance_folder(self._folders.container(name), attempt_of(self.pod), number)
-        observed = Observed(
-            sources=await host.observe_sources(self.pod),
-            claims=await host.observe_claims(self.pod),
-            tokens=await host.observe_tokens(self.pod),
-            siblings=await host.observe_siblings(self.pod) if host.has_namespaces else (),
-        )
+        observed = await observe_references(host, self.pod)
         await host.publish_bound(observed.claims)
-        prepared: Prepared = prepare_run(host, self.pod, container, folder, observed)
+        prepared = prepare_run(host, self.pod, container, folder, observed)
         container_id = secrets.token_hex(32)
         spec = ensure_group(host, prepared, container, f"trainwright://{container_id}")
         self._drop_old_instances(name, number)
@@ -369,248 +324,20 @@ class PodRunner:
                 f"{prepared.lost_folder}, which the job was submitted from, is not there; "
                 f"container {name} starts in an empty folder"
             )
-            self._note("Warning", WORKING_FOLDER_LOST, text)
-        return _Run(instance, spec, prepared.port_map)
+            self.note("Warning", WORKING_FOLDER_LOST, text)
+        return ContainerRun(self, container, instance, spec=spec, port_map=prepared.port_map)
 
     def _drop_old_instances(self, name: str, number: int) -> None:
         for instance in list_instances(self._folders.container(name)):
             if instance.number <= number - KEPT_INSTANCES:
                 shutil.rmtree(instance.folder, ignore_errors=True)
 
-    async def _follow(self, container: Mapping[str, Any], run: _Run) -> tuple[Terminated, float]:
-        """See a run to its end: (how it ended, seconds that it ran)."""
-        name = container["name"]
-        self._runs[name] = run
-        began = self._host.clock.monotonic()
-        stopper = asyncio.create_task(self._stop_when_told(container, run), name=f"stop {name}")
-        prober: asyncio.Task[None] | None = None
-        try:
-            started = await run.instance.wait_started()
-            if started is not None:
-                self._tell_started(container)
-            record = run.instance.read_exit()
-            if started is not None and record is None:
-                if run.spec.get("standsIn"):
-                    # A stand-in has nothing that a probe could ask.
-                    container = {k: v for k, v in container.items() if not k.endswith("Probe")}
-                self._set_running(container, started)
-                prober = asyncio.create_task(self._run_probes(container, run), name=f"probe {name}")
-            record = await run.instance.wait()
-        finally:
-            await _cancel_all([task for task in (stopper, prober) if task])
-        ran_s = self._host.clock.monotonic() - began
-        del self._runs[name]
-        if record is None:
-            run.instance.kill_remains()
-            lost = status.lose_container(self.states[name], self._now())
-            text = f"Container {name} was lost: its supervisor was killed, or the machine restarted"
-            self._note("Warning", status.STATUS_UNKNOWN, text)
-            return lost, ran_s
-        ended = self._read_terminated(run.instance, record, container, run.spec)
-        self._journal.record(
-            ContainerExited(
-                subject=subject_of(self.pod),
-                attempt=attempt_of(self.pod),
-                container=name,
-                exit_code=ended.exit_code,
-                signal=ended.signal,
-                reason=ended.reason,
-            )
-        )
-        if ended.reason == "StartError":
-            self._note("Warning", "Failed", f"Error: {ended.message}")
-        elif ended.exit_code and not self._ends[name].is_set():
-            # Kubernetes deletes the last Pod of a Job without retries left: this is what stays.
-            self._note("Warning", CONTAINER_EXITED, status.describe_exit(name, ended))
-        return ended, ran_s
-
-    def _tell_started(self, container: Mapping[str, Any]) -> None:
-        self._journal.record(
-            ContainerStarted(
-                subject=subject_of(self.pod),
-                attempt=attempt_of(self.pod),
-                container=container["name"],
-                image=container.get("image", ""),
-            )
-        )
-
-    def _set_running(self, container: Mapping[str, Any], started: Record) -> None:
-        name = container["name"]
-        is_started = not container.get("startupProbe")
-        self._set(
-            name,
-            replace(
-                self.states[name],
-                state=Running(started_at=_to_seconds(started["startedAt"])),
-                started=is_started,
-                ready=is_started and not container.get("readinessProbe"),
-            ),
-        )
-        self._note("Normal", "Started", f"Started container {name}")
-
-    def _read_terminated(
-        self,
-        instance: Instance,
-        record: Record | None,
-        container: Mapping[str, Any],
-        spec: Mapping[str, Any] | None = None,
-    ) -> Terminated:
-        record = record or {"exitCode": 137, "reason": status.STATUS_UNKNOWN}
-        code = int(record["exitCode"])
-        message = record.get("message", "")
-        if record.get("reason") == "StartError" and spec and spec.get("argv"):
-            message = explain_start_error(spec, message)
-        elif not message:
-            message = read_termination_message(instance.folder, container, code)
-        return Terminated(
-            exit_code=code,
-            reason=record.get("reason") or ("Completed" if code == 0 else "Error"),
-            message=message,
-            signal=int(record.get("signal", 0)),
-            started_at=_to_seconds(record.get("startedAt", "")),
-            finished_at=_to_seconds(record.get("finishedAt", "")),
-            container_id=instance.container_id,
-        )
-
-    async def _stop_when_told(self, container: Mapping[str, Any], run: _Run) -> None:
-        await self._ends[container["name"]].wait()
-        await self._stop_run(container, run, f"Stopping container {container['name']}")
-
-    async def _stop_run(self, container: Mapping[str, Any], run: _Run, text: str) -> None:
-        self._note("Normal", "Killing", text)
-        if math.isinf(self._kill_at):
-            grace = dig(self.pod, "spec", "terminationGracePeriodSeconds", default=30)
-            kill_at = self._host.clock.monotonic() + grace
-        else:
-            kill_at = self._kill_at
-        hook = dig(container, "lifecycle", "preStop")
-        if hook and kill_at > self._host.clock.monotonic():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, kill_at - self._host.clock.monotonic())):
-                    await self._run_hook(container, hook, "preStop")
-        run.is_told = True
-        kill_at = min(kill_at, self._kill_at)
-        left_s = kill_at - self._host.clock.monotonic()
-        if left_s <= 0 and hook:
-            left_s = MINIMUM_GRACE_S
-        run.instance.stop(find_stop_signal(container), max(0.0, left_s))
-
-    def _remaining_s(self) -> float:
-        return max(0.0, self._kill_at - self._host.clock.monotonic())
-
-    # Probes and hooks.
-
-    async def _run_hook(
-        self, container: Mapping[str, Any], hook: Mapping[str, Any], noun: str
-    ) -> None:
-        if "sleep" in hook:
-            await asyncio.sleep(hook["sleep"].get("seconds") or 0)
-            return
-        try:
-            await check_probe({**hook, "timeoutSeconds": 3600}, self._surroundings(container))
-        except ProbeFailure as failure:
-            self._note("Warning", f"Failed{noun[0].upper()}{noun[1:]}Hook", str(failure))
-
-    def _surroundings(self, container: Mapping[str, Any]) -> ProbeSurroundings:
-        name = container["name"]
-
-        async def run_command(command: Any) -> tuple[int, str]:
-            try:
-                target = self.exec_target(name)
-            except LocalRunError as error:
-                return 1, str(error)
-            return await run_exec(target, command)
-
-        def find_port(port: int | str) -> int:
-            if isinstance(port, str) and not port.isdigit():
-                rows = container.get("ports") or []
-                port = next((r["containerPort"] for r in rows if r.get("name") == port), 0)
-            number = int(port)
-            return self._runs[name].port_map.get(number, number)
-
-        async def connect_inside(host: str, port: int) -> socket.socket:
-            return await connect(self.exec_target(name), host, port)
-
-        has_network = self.exec_target(name).has_network
-        return ProbeSurroundings(
-            run_command=run_command,
-            find_port=find_port,
-            connect=connect_inside if has_network else None,
-        )
-
-    async def _run_probes(self, container: Mapping[str, Any], run: _Run) -> None:
-        post_start = dig(container, "lifecycle", "postStart")
-        if post_start:
-            await self._run_hook(container, post_start, "postStart")
-        surroundings = self._surroundings(container)
-        startup = container.get("startupProbe")
-        if startup:
-            await run_probe(startup, surroundings, self._judge_startup(container, run))
-            if run.is_unhealthy:
-                await self._kill_unhealthy(container, run, "startup")
-                return
-        kinds: list[Coroutine[Any, Any, None]] = []
-        if container.get("readinessProbe"):
-            judge = self._judge_readiness(container)
-            kinds.append(run_probe(container["readinessProbe"], surroundings, judge))
-        if container.get("livenessProbe"):
-            kinds.append(self._watch_liveness(container, run, surroundings))
-        await _run_all(kinds)
-
-    def _judge_startup(
-        self, container: Mapping[str, Any], run: _Run
-    ) -> Callable[[bool, str], bool]:
-        def judge(passed: bool, message: str) -> bool:
-            name = container["name"]
-            if passed:
-                ready = not container.get("readinessProbe")
-                self._set(name, replace(self.states[name], started=True, ready=ready))
-            else:
-                self._note_unhealthy(container, "startup", message)
-                run.is_unhealthy = True
-            return True
-
-        return judge
-
-    def _judge_readiness(self, container: Mapping[str, Any]) -> Callable[[bool, str], bool]:
-        def judge(passed: bool, message: str) -> bool:
-            name = container["name"]
-            if not passed:
-                self._note_unhealthy(container, "readiness", message)
-            if self.states[name].ready != passed:
-                self._set(name, replace(self.states[name], ready=passed))
-            return False
-
-        return judge
-
-    async def _watch_liveness(
-        self, container: Mapping[str, Any], run: _Run, surroundings: ProbeSurroundings
-    ) -> None:
-        def judge(passed: bool, message: str) -> bool:
-            if not passed:
-                self._note_unhealthy(container, "liveness", message)
-                run.is_unhealthy = True
-            return not passed
-
-        await run_probe(container["livenessProbe"], surroundings, judge)
-        await self._kill_unhealthy(container, run, "liveness")
-
-    def _note_unhealthy(self, container: Mapping[str, Any], probe: str, message: str) -> None:
-        self._note("Warning", "Unhealthy", f"{probe.capitalize()} probe failed: {message}")
-        self._journal.record(
-            ProbeFailed(
-                subject=subject_of(self.pod),
-                attempt=attempt_of(self.pod),
-                container=container["name"],
-                probe=probe,
-                message=message,
-            )
-        )
-
-    async def _kill_unhealthy(self, container: Mapping[str, Any], run: _Run, noun: str) -> None:
-        name = container["name"]
-        text = f"Container {name} failed {noun} probe, will be restarted"
-        await self._stop_run(container, run, text)
+    async def _follow(self, run: ContainerRun) -> tuple[Terminated, float]:
+        # Not forgotten when this is cancelled: `run` lets go of what runs on.
+        self._runs[run.name] = run
+        ended = await run.follow()
+        del self._runs[run.name]
+        return ended
 
     # Status.
 
@@ -620,7 +347,7 @@ class PodRunner:
             self.pod,
             self.states,
             now=self._now(),
-            host_ip=self._host.settings.host_ip,
+            host_ip=self.host.settings.host_ip,
             killed=self._is_stopping,
             reason=self._reason,
             message=self._message,
@@ -628,9 +355,10 @@ class PodRunner:
         )
 
     def _now(self) -> str:
-        return render_time(self._host.clock.now())
+        return render_time(self.host.clock.now())
 
-    def _set(self, name: str, state: ContainerState) -> None:
+    def set_state(self, name: str, state: ContainerState) -> None:
+        """Take the new state of a container, to be published."""
         if self.states[name] != state:
             self.states[name] = state
             self._mark()
@@ -639,7 +367,8 @@ class PodRunner:
         self._changed.set()
         self._progressed.set()
 
-    def _note(self, type: Literal["Normal", "Warning"], reason: str, message: str) -> None:
+    def note(self, type: Literal["Normal", "Warning"], reason: str, message: str) -> None:
+        """Record an event about the pod."""
         self._reporter.note(self.pod, type, reason, message)
 
     async def _publish_changes(self) -> None:
@@ -653,39 +382,15 @@ class PodRunner:
         limit_s = dig(self.pod, "spec", "activeDeadlineSeconds")
         if limit_s is None:
             return
-        now = self._host.clock.now()
+        now = self.host.clock.now()
         began = parse_time(dig(self.pod, "status", "startTime", default=render_time(now)))
         due = began + timedelta(seconds=limit_s)
         # Short sleeps and a new look: a laptop's clock jumps when it wakes.
-        while (left_s := (due - self._host.clock.now()).total_seconds()) > 0:  # noqa: ASYNC110
+        while (left_s := (due - self.host.clock.now()).total_seconds()) > 0:  # noqa: ASYNC110
             await asyncio.sleep(min(left_s, 30.0))
         grace = dig(self.pod, "spec", "terminationGracePeriodSeconds", default=30)
         text = "Pod was active on the node longer than the specified deadline"
         self.stop(grace, reason="DeadlineExceeded", message=text)
-
-
-def find_stop_signal(container: Mapping[str, Any]) -> int:
-    """`lifecycle.stopSignal`, else SIGTERM."""
-    name = dig(container, "lifecycle", "stopSignal", default="SIGTERM")
-    number = getattr(signal, str(name), signal.SIGTERM)
-    return int(number)
-
-
-def read_termination_message(folder: Path, container: Mapping[str, Any], exit_code: int) -> str:
-    """What the container left as its last words, by its terminationMessagePolicy."""
-    try:
-        data = (folder / TERMINATION_LOG).read_bytes()[:TERMINATION_MESSAGE_LIMIT]
-    except OSError:
-        data = b""
-    if data:
-        return data.decode(errors="replace")
-    if container.get("terminationMessagePolicy") == "FallbackToLogsOnError" and exit_code != 0:
-        return read_tail(folder / "log", FALLBACK_LINES, FALLBACK_BYTES)
-    return ""
-
-
-def _to_seconds(text: str) -> str:
-    return text[:19] + "Z" if text else ""
 
 
 async def _wait_set(event: asyncio.Event, timeout_s: float) -> bool:
@@ -695,16 +400,3 @@ async def _wait_set(event: asyncio.Event, timeout_s: float) -> bool:
     except TimeoutError:
         return False
     return True
-
-
-async def _run_all(work: list[Coroutine[Any, Any, Any]]) -> None:
-    if work:
-        async with asyncio.TaskGroup() as group:
-            for coroutine in work:
-                group.create_task(coroutine)
-
-
-async def _cancel_all(tasks: list[Any]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
