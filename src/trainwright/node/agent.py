@@ -104,6 +104,7 @@ class NodeAgent:
 
     async def run(self) -> None:
         """Register the node and run its pods until `stop`."""
+        self._host.hold_memory()
         await self._ensure_node()
         await self._drop_leftovers()
         self._lister.subscribe(POD, self._see_pod)

@@ -158,6 +158,14 @@ class Host:
         roots = (self.settings.pods_folder, self.memory)
         return {folder.name for root in roots if root.is_dir() for folder in root.iterdir()}
 
+    def hold_memory(self) -> None:
+        """Take the place on the tmpfs before there is a secret, so that nobody else can.
+
+        Raises:
+            LocalRunError: somebody has.
+        """
+        volumes.ensure_memory_folder(self.memory, os.getuid())
+
     def release_memory(self) -> None:
         """Leave nothing on the tmpfs once no pod has a volume there."""
         for folder in (self.memory, self.memory.parent):

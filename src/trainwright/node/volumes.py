@@ -11,10 +11,12 @@ import json
 import os
 import re
 import shutil
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainwright.base.errors import LocalRunError
 from trainwright.base.objects import ObjectView, dig, namespace_of, uid_of
 from trainwright.node.environment import (
     ConfigError,
@@ -69,12 +71,34 @@ class VolumeFolders:
 
 
 def find_memory_folder(home: Path, user: int, environ: Mapping[str, str]) -> Path:
-    """A private folder on a tmpfs for this home; the home itself where the system has none."""
+    """A private folder on a tmpfs for this home; the home itself where the system has none.
+
+    On a tmpfs that all users share somebody else may hold our name: such a folder is passed over.
+    """
     for root in (environ.get("XDG_RUNTIME_DIR", ""), "/dev/shm"):  # noqa: S108 - ours is 0700
         if root and os.path.isdir(root) and os.access(root, os.W_OK):
-            name = re.sub(r"[^a-zA-Z0-9]+", "-", str(home)).strip("-")
-            return Path(root) / f"trainwright-{user}" / name
+            top = Path(root) / f"trainwright-{user}"
+            if not os.path.lexists(top) or _belongs_to(top, user):
+                return top / re.sub(r"[^a-zA-Z0-9]+", "-", str(home)).strip("-")
     return home / "private"
+
+
+def _belongs_to(folder: Path, user: int) -> bool:
+    info = folder.lstat()
+    return stat.S_ISDIR(info.st_mode) and info.st_uid == user
+
+
+def ensure_memory_folder(folder: Path, user: int) -> None:
+    """Make the folder that was found, and what is ours above it, readable by this user alone.
+
+    Raises:
+        LocalRunError: somebody else has taken its place meanwhile.
+    """
+    for path in (folder.parent, folder):
+        path.mkdir(mode=0o700, exist_ok=True)
+        if not _belongs_to(path, user):
+            raise LocalRunError(f"{path} belongs to somebody else; secrets cannot be put there")
+        path.chmod(0o700)
 
 
 def claim_folder(folders: VolumeFolders, claim: ObjectView) -> Path:

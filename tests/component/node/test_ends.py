@@ -191,3 +191,6 @@ async def test_secrets_go_when_the_pod_has_ended(laptop: Laptop) -> None:
     assert laptop.text() == "value"
     memory = find_memory_folder(laptop.home, os.getuid(), os.environ)
     assert not (memory / pod["metadata"]["uid"]).exists()
+    assert memory.parent.stat().st_mode & 0o777 == 0o700
+    await laptop.stop(kill=True)
+    assert not memory.exists()

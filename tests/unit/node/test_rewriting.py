@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -113,3 +114,26 @@ def test_paths_are_rewritten_by_whole_prefixes(text: str, expected: str) -> None
         volumes.Mount(Path("/same"), "/same"),
     ]
     assert volumes.build_path_rewrite(mounts)(text) == expected
+
+
+def test_secrets_lie_where_nobody_else_may_look(tmp_path: Path) -> None:
+    user = os.getuid()
+    environ = {"XDG_RUNTIME_DIR": str(tmp_path)}
+    home = tmp_path / "home"
+    found = volumes.find_memory_folder(home, user, environ)
+    assert found.parent == tmp_path / f"trainwright-{user}"
+    found.parent.mkdir(mode=0o755)
+    volumes.ensure_memory_folder(found, user)
+    for folder in (found, found.parent):
+        assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_place_that_somebody_else_holds_is_passed_over(tmp_path: Path) -> None:
+    user = os.getuid()
+    environ = {"XDG_RUNTIME_DIR": str(tmp_path)}
+    top = tmp_path / f"trainwright-{user}"
+    top.symlink_to(tmp_path)
+    found = volumes.find_memory_folder(tmp_path / "home", user, environ)
+    assert tmp_path / f"trainwright-{user}" not in found.parents
+    with pytest.raises(LocalRunError, match="belongs to somebody else"):
+        volumes.ensure_memory_folder(top / "home", user)
