@@ -1,14 +1,17 @@
-"""Server-side apply, forced: how everything of ours writes what it owns."""
+"""Server-side apply, forced: how everything of ours writes what it owns; and writes that carry a uid."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from trainwright.base.errors import Conflict, Invalid
-from trainwright.base.objects import Object, name_of, namespace_of, uid_of
+from trainwright.base.objects import Object, name_of, namespace_of
 from trainwright.machinery.api import PatchType
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from trainwright.api.kinds import Kind
     from trainwright.machinery.api import Api
 
@@ -22,7 +25,7 @@ async def apply_object(
         Conflict: `obj` has a uid, and the name belongs to another object by now.
         ApiError: the server refuses it.
     """
-    try:
+    with other_object_as_conflict():
         return await api.patch(
             kind,
             namespace_of(obj),
@@ -33,9 +36,19 @@ async def apply_object(
             field_manager=manager,
             force=True,
         )
+
+
+@contextmanager
+def other_object_as_conflict() -> Iterator[None]:
+    """Around a patch that carries the uid of the object it is meant for.
+
+    Raises:
+        Conflict: the name belongs to another object by now. Servers say that the uid is immutable.
+    """
+    try:
+        yield
     except Invalid as error:
-        # Said of an object that is there; of one that is not, a server says Conflict itself.
         causes = error.details.get("causes") or ()
-        if uid_of(obj) and any(cause.get("field") == "metadata.uid" for cause in causes):
+        if any(cause.get("field") == "metadata.uid" for cause in causes):
             raise Conflict(error.message, details=error.details) from error
         raise

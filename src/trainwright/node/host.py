@@ -29,6 +29,7 @@ from trainwright.base.objects import (
     uid_of,
 )
 from trainwright.machinery.api import PatchType
+from trainwright.machinery.apply import other_object_as_conflict
 from trainwright.node import mpi, names, ports, volumes
 from trainwright.node.cgroups import CgroupRoot, ensure_cgroup_root
 from trainwright.node.environment import (
@@ -209,7 +210,7 @@ class Host:
                 "accessModes": dig(claim, "spec", "accessModes", default=[]),
                 "capacity": dig(claim, "spec", "resources", "requests", default={}),
             }
-            with suppress(NotFound, Conflict):
+            with suppress(NotFound, Conflict), other_object_as_conflict():
                 await self.api.patch(
                     PERSISTENT_VOLUME_CLAIM,
                     namespace_of(claim),

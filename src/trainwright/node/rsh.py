@@ -1,20 +1,25 @@
 """The remote shell of MPI launchers: a program of its own, run as `rsh.py PODS [OPTION…] HOST COMMAND…`.
 
-It finds the pod of the caller's job whose host name is HOST and runs the command in its surroundings:
-its variables, its folder and its namespaces. What it starts is a child of the launcher, and so ends
-with it. Standard library only.
+It finds the pod of the caller's job whose host name is HOST and lets the keeper of that pod start the
+command: there it has the pod's variables, folder and namespaces, which nobody else may enter without
+root, and here its streams. The command ends when this program does. Standard library only.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
+import signal
+import socket
 import sys
 
 OPTIONS_WITH_VALUE = "BbcDEeFIiJLlmOopQRSWw"
 """Of ssh, whose place this takes."""
 GROUP_FILE, HOST_FILE = "job", "hostname"
+PROTOCOL = 2
+"""Keepers of this version start commands."""
+LONGEST_WAIT_S = 60.0
+"""For a busy machine to let the keeper come to it."""
 CANNOT_REACH = 255
 """What ssh answers when it reaches nobody."""
 
@@ -40,67 +45,86 @@ def read_text(*path: str) -> str:
         return ""
 
 
-def find_pid(pods: str, job: str, host: str) -> int:
-    """The process of the job's pod that has the host name; 0 when none runs."""
+def find_run(pods: str, job: str, host: str) -> str:
+    """The folder of the run of the job's pod that has the host name; empty when none runs."""
     short = host.partition(".")[0]
     for uid in os.listdir(pods):
         folder = os.path.join(pods, uid)
         if read_text(folder, HOST_FILE) != short or read_text(folder, GROUP_FILE) != job:
             continue
-        pid = find_running(os.path.join(folder, "containers"))
-        if pid:
-            return pid
-    return 0
+        run = find_running(os.path.join(folder, "containers"))
+        if run:
+            return run
+    return ""
 
 
-def find_running(containers: str) -> int:
-    """The process of the first container whose newest run is not over."""
+def find_running(containers: str) -> str:
+    """The folder of the first container's newest run that is not over."""
     for name in sorted(os.listdir(containers)):
         runs = [run.split(".") for run in os.listdir(os.path.join(containers, name))]
         numbers = [(int(run[0]), int(run[1])) for run in runs if len(run) == 2]
         for attempt, number in sorted(numbers)[-1:]:
-            run = f"{attempt}.{number}"
-            started = read_text(containers, name, run, "started.json")
-            if started and not read_text(containers, name, run, "exit.json"):
-                return int(json.loads(started)["pid"])
-    return 0
+            run = os.path.join(containers, name, f"{attempt}.{number}")
+            if read_text(run, "started.json") and not read_text(run, "exit.json"):
+                return run
+    return ""
 
 
-def read_environment(pid: int) -> dict[str, str]:
-    """The variables with which a process was started."""
-    with open(f"/proc/{pid}/environ", "rb") as file:
-        rows = file.read().split(b"\0")
-    pairs = (os.fsdecode(row).partition("=") for row in rows if row)
-    return {key: value for key, _, value in pairs}
+def start_beside(run: str, argv: list[str]) -> int:
+    """Let a run's keeper start a command with our streams, and wait for its exit code.
+
+    Raises:
+        OSError: the keeper cannot be asked, or does not answer.
+    """
+    if json.loads(read_text(run, "started.json"))["protocol"] < PROTOCOL:
+        raise OSError("an older version started the pod; start the job anew")
+    # Addresses of sockets are short; the name alone is.
+    os.chdir(run)
+    name = f"start.{os.getpid()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(name)
+        try:
+            listener.listen(1)
+            listener.settimeout(LONGEST_WAIT_S)
+            tell_keeper(f"start {name}\n")
+            connection, _ = listener.accept()
+        finally:
+            os.unlink(name)
+    with connection:
+        connection.settimeout(None)
+        request = json.dumps({"argv": argv}).encode() + b"\n"
+        sent = socket.send_fds(connection, [request], [0, 1, 2])
+        connection.sendall(request[sent:])
+        with connection.makefile("rb") as answers:
+            answer = answers.readline()
+    if not answer:
+        raise OSError("the pod has ended")
+    return int(json.loads(answer)["exitCode"])
 
 
-def build_command(pid: int, words: list[str], cwd: str) -> list[str]:
-    """The command that runs `words`, as ssh joins them, in the process' namespaces."""
-    shell = ["sh", "-c", " ".join(words)]
-    own, theirs = os.readlink("/proc/self/ns/mnt"), os.readlink(f"/proc/{pid}/ns/mnt")
-    nsenter = shutil.which("nsenter")
-    if own == theirs or nsenter is None:
-        return shell
-    command = [nsenter, "--target", str(pid), "--mount", "--uts", f"--wdns={cwd}"]
-    if os.readlink("/proc/self/ns/user") != os.readlink(f"/proc/{pid}/ns/user"):
-        command += ["--user", "--preserve-credentials"]
-    return [*command, "--", *shell]
+def tell_keeper(text: str) -> None:
+    """Write a line into the pipe from which the keeper of this folder takes commands."""
+    pipe = os.open("control", os.O_WRONLY | os.O_NONBLOCK)
+    try:
+        os.write(pipe, text.encode())
+    finally:
+        os.close(pipe)
 
 
 def main(pods: str, arguments: list[str]) -> int:
-    """Run the command; only returns when that is not possible."""
+    """Run the command as ssh would, its words joined: the exit code is the command's."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     host, words = split_arguments(arguments)
     job = os.environ.get("TRAINWRIGHT_JOB", "")
-    pid = find_pid(pods, job, host)
-    if not pid:
+    run = find_run(pods, job, host)
+    if not run:
         sys.stderr.write(f"trainwright-rsh: no running pod of this job has the name {host}\n")
         return CANNOT_REACH
-    environment = read_environment(pid)
-    cwd = os.readlink(f"/proc/{pid}/cwd")
-    command = build_command(pid, words, cwd)
-    if command[0] == "sh":
-        os.chdir(cwd)
-    return os.execvpe(command[0], command, environment)  # noqa: S606 - its purpose
+    try:
+        return start_beside(run, ["sh", "-c", " ".join(words)])
+    except OSError as error:
+        sys.stderr.write(f"trainwright-rsh: {host} cannot be reached: {error}\n")
+        return CANNOT_REACH
 
 
 if __name__ == "__main__":

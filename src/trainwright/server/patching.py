@@ -141,25 +141,23 @@ def check_versions(writing: Writing, live: Object, new: Object, *, replaces: boo
     """
     kind, name = writing.asked, str(live["metadata"]["name"])
     uid, version = dig(new, "metadata", "uid"), dig(new, "metadata", "resourceVersion")
-    if uid and uid != live["metadata"]["uid"]:
-        if not replaces:
-            error = FieldError(Reason.INVALID, "metadata.uid", uid, "field is immutable")
-            raise refusals.invalid(kind, name, [error])
+    if uid and uid != live["metadata"]["uid"] and replaces:
         raise refusals.conflict(
             kind,
             name,
             f"Precondition failed: UID in precondition: {uid}, "
             f"UID in object meta: {live['metadata']['uid']}",
         )
-    if not version:
-        if replaces and writing.served.custom:
-            error = FieldError(
-                Reason.INVALID,
-                "metadata.resourceVersion",
-                "",
-                "must be specified for an update",
-            )
-            raise refusals.invalid_version(kind, name, error)
-        return
-    if version != live["metadata"]["resourceVersion"]:
+    if version and version != live["metadata"]["resourceVersion"]:
         raise refusals.modified(kind, name)
+    if uid and uid != live["metadata"]["uid"]:
+        error = FieldError(Reason.INVALID, "metadata.uid", uid, "field is immutable")
+        raise refusals.invalid(kind, name, [error])
+    if not version and replaces and writing.served.custom:
+        error = FieldError(
+            Reason.INVALID,
+            "metadata.resourceVersion",
+            "",
+            "must be specified for an update",
+        )
+        raise refusals.invalid_version(kind, name, error)

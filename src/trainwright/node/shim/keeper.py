@@ -4,8 +4,8 @@ It writes the output to FOLDER/log, takes commands from the pipe FOLDER/control,
 behind. It needs nobody: the plane may go and come back.
 
 Files it writes, each by rename: started.json (pid, start time, boot id) and exit.json.
-Commands of protocol 1, one a line: `signal NUMBER`, `stop NUMBER GRACE_S` (the signal to the process,
-after the grace SIGKILL to the whole tree).
+Commands, one a line: `signal NUMBER`, `stop NUMBER GRACE_S` (the signal to the process, after the grace
+SIGKILL to the whole tree); since protocol 2 `start NAME` (a command beside the process, see `beside`).
 """
 
 # ruff: noqa: D101, D102, D103 - a program: nobody calls these from outside
@@ -34,7 +34,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Told in started.json: a later plane finds keepers of this version and must know what they know."""
 MEMORY_PERIOD_S = 0.25
 START_ERROR = 128
@@ -115,29 +115,65 @@ class Keeper:
 
     def become_container(self, out_end: int) -> None:
         os.setsid()
-        signal.set_wakeup_fd(-1)
-        for number in (
-            signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGTERM, signal.SIGCHLD
-        ):  # fmt: skip
-            signal.signal(number, signal.SIG_DFL)
-        if self.cgroup:
-            with open(os.path.join(self.cgroup, "cgroup.procs"), "w", encoding="ascii") as file:
-                file.write("0")
         null = os.open(os.devnull, os.O_RDONLY)
         for source, target in ((null, 0), (out_end, 1), (out_end, 2)):
             os.dup2(source, target)
+        self.forget_signals()
+        self.join_cgroup()
         if self.spec.get("namespace"):
             # Only here, in the process that becomes the container: the keeper stays small.
             from trainwright.node.shim.namespaces import Namespaces
 
             Namespaces(self.libc).enter(self.spec["namespace"])
-        if sys.platform == "linux" and self.libc is not None:
-            # Should the shim itself be killed, its process must not train on unseen. Entering a
-            # user namespace forgets this, so that it comes after.
-            self.libc.prctl(1, signal.SIGKILL, 0, 0, 0)
+        self.execute(self.spec["argv"])
+
+    def forget_signals(self) -> None:
+        signal.set_wakeup_fd(-1)
+        for number in (
+            signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGTERM, signal.SIGCHLD
+        ):  # fmt: skip
+            signal.signal(number, signal.SIG_DFL)
+
+    def join_cgroup(self) -> None:
+        if self.cgroup:
+            with open(os.path.join(self.cgroup, "cgroup.procs"), "w", encoding="ascii") as file:
+                file.write("0")
+
+    def execute(self, argv: list[str]) -> None:
+        # Should the shim itself be killed, its process must not train on unseen. Entering a
+        # user namespace forgets this, so that it comes after.
+        self.die_with_parent()
         os.umask(self.spec.get("umask", 0o022))
         os.chdir(self.spec["cwd"])
-        os.execvpe(self.spec["argv"][0], self.spec["argv"], self.spec["env"])  # noqa: S606 - its purpose
+        os.execvpe(argv[0], argv, self.spec["env"])  # noqa: S606 - its purpose
+
+    def die_with_parent(self) -> None:
+        if sys.platform == "linux" and self.libc is not None:
+            self.libc.prctl(1, signal.SIGKILL, 0, 0, 0)
+
+    def start_beside(self, name: str) -> None:
+        """Start a command that somebody asks for, in a process that sees it to its end."""
+        if self.status is not None or os.fork() != 0:
+            return
+        try:
+            self.forget_signals()
+            self.die_with_parent()
+            from trainwright.node.shim.beside import serve_request
+
+            serve_request(self.folder, name, self.become_beside)
+        except (OSError, ValueError, KeyError) as error:
+            os.write(2, f"start {name}: {error}\n".encode())
+        finally:
+            os._exit(0)
+
+    def become_beside(self, argv: list[str]) -> None:
+        self.forget_signals()
+        self.join_cgroup()
+        if self.spec.get("namespace"):
+            from trainwright.node.shim.namespaces import Namespaces
+
+            Namespaces(self.libc).follow_mounts(self.main, self.spec["namespace"])
+        self.execute(argv)
 
     def record_start(self) -> None:
         record = {
@@ -199,6 +235,8 @@ class Keeper:
                 self.send(int(words[1]))
             elif len(words) == 3 and words[0] == b"stop":
                 self.stop(int(words[1]), float(words[2]))
+            elif len(words) == 2 and words[0] == b"start":
+                self.start_beside(os.fsdecode(words[1]))
         return rest
 
     def stop(self, number: int, grace_s: float) -> None:

@@ -82,6 +82,15 @@ class Namespaces:
             with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
                 file.write(text)
 
+    def follow_mounts(self, pid: int, spec: dict[str, Any]) -> None:
+        """Enter the mounts and host name of a process that `enter` has separated."""
+        handles = [(kind, open_namespace(pid, kind)) for kind in ("user", "mnt", "uts")]
+        for kind, handle in handles:
+            # The user namespace of a job's network is the caller's own already.
+            if kind != "user" or not (os.getuid() == 0 or spec.get("network")):
+                self.call("setns", handle, 0)
+            os.close(handle)
+
     def join_network(self, path: str) -> None:
         """Enter the job's network: that of a shim that lives, else a new one.
 
@@ -106,8 +115,7 @@ class Namespaces:
         if boot != boot_now or str(read_start_time(int(pid))) != start_ticks:
             return False
         try:
-            network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-            user = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+            network, user = open_namespace(int(pid), "net"), open_namespace(int(pid), "user")
         except FileNotFoundError:
             return False
         if os.getuid() != 0:
@@ -195,6 +203,10 @@ class Namespaces:
 
     def mount_detach(self, target: str) -> None:
         self.call("umount2", target.encode(), 2)
+
+
+def open_namespace(pid: int, kind: str) -> int:
+    return os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC)
 
 
 def is_below(path: str, other: str) -> bool:
