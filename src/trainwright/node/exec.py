@@ -18,6 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainwright.node.mpi import STAND_IN
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
@@ -253,11 +255,17 @@ def read_surroundings(instance: Instance) -> Mapping[str, Any]:
     try:
         rows = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         cwd = str(Path(f"/proc/{pid}/cwd").readlink())
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return {"env": {}, "cwd": "/"}
     pairs = (row.decode(errors="surrogateescape").partition("=") for row in rows if row)
     namespace = {"network": _is_elsewhere(pid, "net")} if _is_elsewhere(pid, "mnt") else {}
-    return {"env": {key: value for key, _, value in pairs}, "cwd": cwd, "namespace": namespace}
+    return {
+        "env": {key: value for key, _, value in pairs},
+        "cwd": cwd,
+        "namespace": namespace,
+        "standsIn": [os.fsdecode(word) for word in words[:-1]] == list(STAND_IN),
+    }
 
 
 def _is_elsewhere(pid: int, kind: str) -> bool:

@@ -80,7 +80,7 @@ def start_beside(run: str, argv: list[str]) -> int:
         raise OSError("an older version started the pod; start the job anew")
     # Addresses of sockets are short; the name alone is.
     os.chdir(run)
-    name = f"start.{os.getpid()}"
+    name = f"start.{os.urandom(8).hex()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(name)
         try:

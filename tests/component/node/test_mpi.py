@@ -1,5 +1,11 @@
 from __future__ import annotations
 
+import asyncio
+import os
+import subprocess
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -54,6 +60,10 @@ async def test_launcher_reaches_each_host_without_sshd(laptop: Laptop, isolation
         await laptop.submit(make_member(name, worker))
     workers = ("first", "second")
     await laptop.wait_for(lambda: all(laptop.container(pod=w).get("ready") for w in workers))
+    # A later plane finds stand-ins as such, and their keepers take its orders.
+    await laptop.stop(kill=False)
+    await laptop.start(isolation=isolation)
+    await laptop.wait_for(lambda: all(laptop.container(pod=w).get("ready") for w in workers))
     launcher = make_container(
         "while read host rest; do "
         "$OMPI_MCA_plm_rsh_agent -x $OMPI_MCA_plm_rsh_args $host 'echo $ROLE on $HOSTNAME' "
@@ -68,3 +78,65 @@ async def test_launcher_reaches_each_host_without_sshd(laptop: Laptop, isolation
     await laptop.submit(make_member("launcher", launcher, volumes=volumes))
     await laptop.wait_phase("Succeeded", "Failed", name="launcher")
     assert laptop.text("launcher") == "role-first on mp-first-0-0\nrole-second on mp-second-0-0\n"
+
+
+@pytest.fixture
+async def shell(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The remote shell of the job's launcher; one worker runs."""
+    await laptop.start()
+    await laptop.submit(make_member("worker", make_container("exec sleep 1000")))
+    await laptop.wait_phase("Running", name="worker")
+    monkeypatch.setenv("TRAINWRIGHT_JOB", "uid-of-mp")
+    return str(laptop.home / "trainwright-rsh")
+
+
+async def test_a_remote_command_has_its_callers_streams_and_exit_code(shell: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        shell,
+        "mp-worker-0-0.mp",
+        "cat; echo aside >&2; exit 7",
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
+    )
+    assert await process.communicate(b"said") == (b"said", b"aside\n")
+    assert process.returncode == 7
+
+
+async def test_a_remote_command_ends_with_who_asked_for_it(laptop: Laptop, shell: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        shell, "mp-worker-0-0.mp", "sleep 1000 & echo $!; wait", stdout=PIPE
+    )
+    assert process.stdout is not None
+    started = Path("/proc") / (await process.stdout.readline()).decode().strip()
+    assert started.exists()
+    process.kill()
+    await process.wait()
+    await laptop.wait_for(lambda: not started.exists())
+    assert laptop.phase("worker") == "Running"
+
+
+async def test_nobody_is_reached_who_does_not_run(laptop: Laptop, shell: str) -> None:
+    process = await asyncio.create_subprocess_exec(shell, "mp-other-0-0.mp", "true", stderr=PIPE)
+    _, said = await process.communicate()
+    assert (process.returncode, b"mp-other-0-0.mp" in said) == (255, True)
+
+
+def test_all_this_works_without_root(tmp_path: Path) -> None:
+    """The same once more as a user without rights, who may not enter what is not his own."""
+    if os.getuid() != 0:
+        pytest.skip("the other tests are run without root already")
+    become = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
+    try:
+        subprocess.run((*become, "true"), check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"nobody else can be played here: {error}")
+    again = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not root")
+    done = subprocess.run(
+        (*become, *again, f"--basetemp={tmp_path / 'again'}", __file__),
+        env={key: value for key, value in os.environ.items() if not key.startswith("PYTEST")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
