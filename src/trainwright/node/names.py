@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 from trainwright.api.env import Writer, names_written_by
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 LOOPBACK = "127.0.0.1"
+LOOPBACK_DEVICE = "lo0" if sys.platform == "darwin" else "lo"
 CLUSTER_DOMAIN = "cluster.local"
 INTERFACE_VARIABLES = tuple(
     name for name in names_written_by(Writer.NODE) if name.endswith("_SOCKET_IFNAME")

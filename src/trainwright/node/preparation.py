@@ -47,7 +47,7 @@ INHERITED = re.compile(
 )
 """What pods take over of the plane's own environment: the machine, not the user's shell."""
 DEFAULT_VARIABLES = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"} | dict.fromkeys(
-    names.INTERFACE_VARIABLES, "lo"
+    names.INTERFACE_VARIABLES, names.LOOPBACK_DEVICE
 )
 TERMINATION_LOG = "termination-log"
 DEFAULT_TERMINATION_PATH = "/dev/termination-log"

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.component.node.memory_api import make_container, make_pod
-from trainwright.api.kinds import CONFIG_MAP
+from trainwright.api.kinds import CONFIG_MAP, POD
 from trainwright.api.wellknown import JOBSET_NAME_LABEL, JOBSET_UID_LABEL
+from trainwright.machinery.api import DeleteOptions
 from trainwright.node.rsh import split_arguments
 
 if TYPE_CHECKING:
@@ -114,6 +115,23 @@ async def test_a_remote_command_ends_with_who_asked_for_it(laptop: Laptop, shell
     await process.wait()
     await laptop.wait_for(lambda: not started.exists())
     assert laptop.phase("worker") == "Running"
+
+
+async def test_what_a_remote_command_leaves_running_ends_with_its_pod(
+    laptop: Laptop, shell: str
+) -> None:
+    """Launchers start daemons that cut themselves loose."""
+    process = await asyncio.create_subprocess_exec(
+        shell, "mp-worker-0-0.mp", "setsid sleep 1000 > /dev/null & echo $!", stdout=PIPE
+    )
+    said, _ = await process.communicate()
+    daemon = Path("/proc") / said.decode().strip()
+    assert process.returncode == 0
+    assert daemon.exists()
+    options = DeleteOptions(grace_period_s=1)
+    await laptop.api.delete(POD, "default", "worker", options)
+    await laptop.wait_for(lambda: not laptop.pod("worker"))
+    assert not daemon.exists()
 
 
 async def test_nobody_is_reached_who_does_not_run(laptop: Laptop, shell: str) -> None:

@@ -69,10 +69,10 @@ async def test_missing_command_is_a_config_error(laptop: Laptop) -> None:
 
 @pytest.mark.parametrize("use_cgroups", [True, False], ids=["by cgroup", "by walk"])
 async def test_no_process_survives_its_container(
-    laptop: Laptop, tmp_path: Path, use_cgroups: bool
+    laptop: Laptop, tmp_path: Path, use_cgroups: bool, isolation: str
 ) -> None:
     """Sessions of their own and double forks do not save a child."""
-    await laptop.start(use_cgroups=use_cgroups)
+    await laptop.start(use_cgroups=use_cgroups, isolation=isolation)
     script = (
         f"setsid sh -c 'echo up > {tmp_path}/a; sleep 1000' & "
         f"(setsid sh -c '(echo started > {tmp_path}/b; exec sleep 1001) &' &) ; "
@@ -222,9 +222,9 @@ async def test_end_while_no_plane_runs_is_read_from_its_record(
 
 @pytest.mark.parametrize("use_cgroups", [True, False], ids=["by cgroup", "by walk"])
 async def test_lost_process_is_reported_and_its_children_killed(
-    laptop: Laptop, use_cgroups: bool
+    laptop: Laptop, use_cgroups: bool, isolation: str
 ) -> None:
-    await laptop.start(use_cgroups=use_cgroups)
+    await laptop.start(use_cgroups=use_cgroups, isolation=isolation)
     await laptop.submit(make_pod(make_container("setsid sleep 1000 & sleep 1000; exit 0")))
     await laptop.wait_phase("Running")
     marker = f"TRAINWRIGHT_CONTAINER_ID={laptop.container()['containerID']}".encode()

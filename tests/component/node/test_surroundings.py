@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from tests.component.node.memory_api import make_container, make_pod
 from trainwright.api.kinds import CONFIG_MAP, JOBSET, PERSISTENT_VOLUME_CLAIM, SECRET
 from trainwright.api.wellknown import JOBSET_NAME_LABEL, JOBSET_UID_LABEL
+from trainwright.node.names import LOOPBACK_DEVICE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,7 +80,7 @@ async def test_volume_of_an_unknown_kind_is_refused_aloud(laptop: Laptop) -> Non
 async def test_environment_of_a_process(laptop: Laptop, tmp_path: Path) -> None:
     await laptop.start(api_host="10.0.0.1", api_port=443)
     container = make_container(
-        'echo "$A|$B|$NAME|$CPU|$OMP_NUM_THREADS|$GLOO_SOCKET_IFNAME|$HOSTNAME|$(A)|$KUBERNETES_SERVICE_HOST"; '
+        'echo "$A|$B|$NAME|$CPU|$OMP_NUM_THREADS|$GLOO_SOCKET_IFNAME|$NCCL_SOCKET_IFNAME|$TP_SOCKET_IFNAME|$HOSTNAME|$(A)|$KUBERNETES_SERVICE_HOST"; '
         "pwd; command -v python",
         env=[
             {"name": "A", "value": "1"},
@@ -95,7 +96,9 @@ async def test_environment_of_a_process(laptop: Laptop, tmp_path: Path) -> None:
     await laptop.submit(make_pod(container, metadata=metadata))
     await laptop.wait_phase("Succeeded")
     line, folder, python = laptop.text().splitlines()
-    assert line == "1|b1$(LATER)$(A)|pod|2|1|eth7|pod|1|10.0.0.1"
+    assert (
+        line == f"1|b1$(LATER)$(A)|pod|2|1|eth7|{LOOPBACK_DEVICE}|{LOOPBACK_DEVICE}|pod|1|10.0.0.1"
+    )
     assert folder == str(tmp_path)
     assert python == str(laptop.agent._settings.python.parent / "python")
 
@@ -157,6 +160,37 @@ async def test_two_jobs_with_one_port_run_side_by_side(laptop: Laptop, isolation
         for index in (0, 1):
             await laptop.wait_phase("Succeeded", "Failed", name=f"{job}-{index}")
         assert laptop.text(f"{job}-1") == f"{job}\n"
+
+
+async def test_files_lead_to_where_the_job_is(laptop: Laptop, isolation: str) -> None:
+    """Names and ports in mounted files; what MPI tells hosts apart by stays, and so do bytes."""
+    await laptop.start(isolation=isolation)
+    place = "job-node-0-0.job.default.svc:29500"
+    config = {
+        "metadata": {"name": "cm", "namespace": "default"},
+        "data": {"rdzv.yaml": f"endpoint: {place}\nother: a.b:295001\n", "hostfile": f"{place}\n"},
+        "binaryData": {"raw": base64.b64encode(b"\xff job-node-0-0.job\n").decode()},
+    }
+    await laptop.api.create(CONFIG_MAP, config, field_manager="test")
+    container = make_container(
+        "echo $MASTER_PORT; cat /etc/job/rdzv.yaml /etc/job/hostfile; wc -c < /etc/job/raw",
+        env=[{"name": "MASTER_PORT", "value": "29500"}],
+        volumeMounts=[{"name": "cm", "mountPath": "/etc/job"}],
+    )
+    pod = make_pod(
+        container,
+        metadata={"labels": {JOBSET_NAME_LABEL: "job", JOBSET_UID_LABEL: "uid-of-job"}},
+        volumes=[{"name": "cm", "configMap": {"name": "cm"}}],
+        hostname="job-node-0-0",
+        subdomain="job",
+    )
+    await laptop.submit(pod)
+    await laptop.wait_phase("Succeeded", "Failed")
+    port, endpoint, other, hostfile, size = laptop.text().splitlines()
+    wanted = place if isolation == "namespace" else f"127.0.0.1:{port}"
+    assert endpoint == f"endpoint: {wanted}"
+    assert (other, hostfile, size) == ("other: a.b:295001", place, "19")
+    assert (port == "29500") == (isolation == "namespace")
 
 
 async def test_names_resolve_where_namespaces_are_allowed(laptop: Laptop) -> None:
