@@ -121,6 +121,7 @@ class Store:
             await asyncio.to_thread(self._thread.join)
             await asyncio.sleep(0)
         self._connection.close()
+        self._reserve.close()
         self._lock.release()
 
     def index(self, resource: str) -> ObjectIndex:

@@ -37,6 +37,7 @@ class Reserve:
         self._database = database
         self._log = database.with_name(database.name + "-wal")
         self._fallocate = _load_fallocate()
+        self._descriptors: dict[Path, int] = {}
 
     def has_room_beside(self) -> bool:
         """Whether the disk has room for more than what is set aside."""
@@ -64,14 +65,28 @@ class Reserve:
 
     def _set_aside(self, path: Path, start: int, length: int) -> bool:
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            descriptor = self._open(path)
         except FileNotFoundError:
             return True
-        try:
-            failed = self._fallocate and self._fallocate(descriptor, _KEEP_SIZE, start, length)
-            return not failed or ctypes.get_errno() not in _NO_ROOM
-        finally:
+        failed = self._fallocate and self._fallocate(descriptor, _KEEP_SIZE, start, length)
+        return not failed or ctypes.get_errno() not in _NO_ROOM
+
+    def _open(self, path: Path) -> int:
+        """The descriptor of a file, open for as long as SQLite has it.
+
+        Closing any descriptor of a file drops every lock that this process holds on it (POSIX), and
+        with them SQLite's own.
+        """
+        found = self._descriptors.get(path)
+        if found is None:
+            found = self._descriptors[path] = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        return found
+
+    def close(self) -> None:
+        """Let go of the files; only once SQLite has."""
+        for descriptor in self._descriptors.values():
             os.close(descriptor)
+        self._descriptors.clear()
 
 
 def _load_fallocate() -> ctypes._NamedFuncPointer | None:

@@ -146,6 +146,20 @@ async def test_files_are_for_their_owner_only(registry: Registry, tmp_path: Path
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
 
 
+async def test_another_process_cannot_write_to_a_store_in_use(
+    registry: Registry, api: InProcessApi, tmp_path: Path
+) -> None:
+    await api.create(kinds.CONFIG_MAP, make_config_map("a"), field_manager="m")
+    code = (
+        "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('CREATE TABLE x (y)')"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "data" / "objects.db")]
+    done = await asyncio.to_thread(
+        subprocess.run, command, capture_output=True, text=True, check=False
+    )
+    assert "database is locked" in done.stderr
+
+
 async def test_newer_store_is_refused(tmp_path: Path) -> None:
     registry = await open_registry(tmp_path / "data")
     await registry.close()
