@@ -42,6 +42,7 @@ from trainwright.node.attach import AttachQuery, AttachSession
 from trainwright.node.exec import ExecSession, start_exec
 from trainwright.node.host import Host
 from trainwright.node.instance import list_instances
+from trainwright.node.log_budget import trim_logs
 from trainwright.node.logs import PodLogs
 from trainwright.node.machine import build_node
 from trainwright.node.ports import job_key_of
@@ -90,6 +91,7 @@ class NodeAgent:
             api, clock, instance=settings.node_name, new_suffix=lambda: secrets.token_hex(8)
         )
         self._held: dict[str, _Held] = {}
+        self._next_trim_at = 0.0
         self._background: set[asyncio.Task[None]] = set()
         self._stopped = asyncio.Event()
         self._is_stopping = False
@@ -259,6 +261,26 @@ class NodeAgent:
             await self._delete(held)
         if held.is_gone:
             self._forget(uid)
+        elif not self._is_stopping:
+            await self._trim_logs()
+
+    async def _trim_logs(self) -> None:
+        """Keep the logs of ended pods to their budget; looked at now and then, since it takes long."""
+        now = self._clock.monotonic()
+        if now < self._next_trim_at:
+            return
+        self._next_trim_at = now + self._settings.log_trim_interval_s
+        running = frozenset(
+            uid for uid, held in self._held.items() if held.task and not held.task.done()
+        )
+        budget = self._settings.max_ended_log_bytes
+        try:
+            gone = await asyncio.to_thread(trim_logs, self._settings.pods_folder, running, budget)
+        except OSError as error:  # a pod was removed meanwhile
+            logger.info("logs were not trimmed: %s", error)
+            return
+        if gone:
+            logger.warning("%d old log files were removed: more than %d bytes", gone, budget)
 
     def _finish_deletion(self, held: _Held) -> None:
         if is_deleting(held.pod) and dig(held.pod, "metadata", "deletionGracePeriodSeconds"):

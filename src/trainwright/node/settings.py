@@ -35,6 +35,10 @@ class NodeSettings:
     max_log_bytes: int = 10 * 1024 * 1024
     """Of one log file; with `max_log_files` it bounds what an instance may fill."""
     max_log_files: int = 5
+    max_ended_log_bytes: int = 2 * 1024**3
+    """Of the logs of all pods that have ended; beyond it the oldest are removed."""
+    log_trim_interval_s: float = 60.0
+    """How often that is looked at, at most."""
     isolation: str = "auto"
     """`auto`: mounts of a pod's own where the system allows them; `none`: paths are rewritten;
     `namespace`: besides the mounts a network of the job's own, or no start."""

@@ -112,3 +112,12 @@ async def test_exec_sees_the_containers_surroundings(laptop: Laptop) -> None:
     assert await run("test -t 1 && echo tty", tty=True) == (0, b"tty\r\n")
     if laptop.agent.isolation != "none":
         assert await run("ls -d /scratch/data") == (0, b"/scratch/data\n")
+
+
+async def test_old_logs_of_ended_pods_give_way(laptop: Laptop) -> None:
+    await laptop.start(max_ended_log_bytes=0, log_trim_interval_s=0.0)
+    await laptop.submit(make_pod(make_container("echo first"), name="first"))
+    await laptop.wait_phase("Succeeded", name="first")
+    await laptop.submit(make_pod(make_container("echo second"), name="second"))
+    await laptop.wait_phase("Succeeded", name="second")
+    await laptop.wait_for(lambda: laptop.text("first") == "")
