@@ -26,7 +26,7 @@ from trainwright.node.container_run import (
 from trainwright.node.environment import ConfigError
 from trainwright.node.exec import ExecTarget, read_surroundings
 from trainwright.node.instance import Instance, instance_folder, list_instances, start_instance
-from trainwright.node.preparation import ensure_group, observe_references, prepare_run
+from trainwright.node.preparation import admit_to_api, ensure_group, observe_references, prepare_run
 from trainwright.node.status import ContainerState, Running, Terminated, Waiting, is_sidecar
 
 if TYPE_CHECKING:
@@ -307,9 +307,12 @@ class PodRunner:
         name, host = container["name"], self.host
         number = self.states[name].restarts
         folder = instance_folder(self._folders.container(name), attempt_of(self.pod), number)
-        observed = await observe_references(host, self.pod)
+        pod = await admit_to_api(host, self.pod)
+        containers = (*status.inits_of(pod), *status.mains_of(pod))
+        container = next(c for c in containers if c["name"] == name)
+        observed = await observe_references(host, pod)
         await host.publish_bound(observed.claims)
-        prepared = prepare_run(host, self.pod, container, folder, observed)
+        prepared = prepare_run(host, pod, container, folder, observed)
         container_id = secrets.token_hex(32)
         spec = ensure_group(host, prepared, container, f"trainwright://{container_id}")
         self._drop_old_instances(name, number)
