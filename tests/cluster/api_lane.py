@@ -369,6 +369,26 @@ def _start_jobset(lane: ApiLane) -> None:
         for webhook in configuration["webhooks"]:
             point_at(webhook["clientConfig"], webhook_port, lane.authority)
     lane.apply(*webhooks)
+    # The controller says that it is ready before its webhooks know their paths.
+    wait_ready(lambda: _is_jobset_judged(lane), process, lane.log("jobset"), "jobset's webhooks")
+
+
+def _is_jobset_judged(lane: ApiLane) -> bool:
+    pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+    job = {"name": "j", "template": {"spec": {"template": {"spec": pod}}}}
+    probe = {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "probe", "namespace": "default"},
+        "spec": {"replicatedJobs": [job]},
+    }
+    try:
+        text = lane.kubectl(
+            "create", "--dry-run=server", "-o", "json", "-f", "-", stdin=json.dumps(probe)
+        )
+    except AssertionError:
+        return False
+    return "enableDNSHostnames" in text
 
 
 def point_at(client_config: dict[str, Any], port: int, authority: Authority) -> None:

@@ -88,9 +88,12 @@ def rm(
                 await read_job(api, where, name)
             for name in names:
                 await api.delete(TRAINJOB, where, name)
-            if not no_wait and not await wait_gone(api, where, names, timeout or 60):
-                print(f"error: not all Pods are gone after {timeout:g} s; they are still ending")
-                return Exit.TIMEOUT
+            limit_s = 60 if timeout is None else timeout
+            if not no_wait and not await wait_gone(api, where, names, limit_s):
+                fail(
+                    Exit.TIMEOUT,
+                    f"not all Pods are gone after {limit_s:g} s; they are still ending",
+                )
         for name in names:
             print(f"TrainJob {where}/{name} deleted")
         return Exit.OK
