@@ -64,6 +64,8 @@ CONTAINER_EXITED: Final = "ContainerExited"
 """Event of the laptop's node: a container ended with an error by itself."""
 WORKING_FOLDER_LOST: Final = "WorkingFolderLost"
 """Event of the laptop's node: the folder that a job was submitted from is not there."""
+SECURITY_CONTEXT_IGNORED: Final = "SecurityContextIgnored"
+"""Event of the laptop's node: what a pod's securityContext asks for and does not get."""
 FAILED_CREATE: Final = "FailedCreate"
 
 JOBSET_COMPLETED: Final = "Completed"

@@ -294,6 +294,13 @@ def list_instances(container_folder: Path) -> list[Instance]:
     return [Instance(path) for path in sorted(folders, key=_read_folder_name)]
 
 
+def drop_instances(container_folder: Path, last: int) -> None:
+    """Remove the runs of a container up to the number `last`."""
+    for instance in list_instances(container_folder):
+        if instance.number <= last:
+            shutil.rmtree(instance.folder, ignore_errors=True)
+
+
 async def _wait_readable(descriptor: int) -> None:
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()

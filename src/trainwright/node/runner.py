@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import secrets
 import shutil
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from trainwright.api.conditions import WORKING_FOLDER_LOST
+from trainwright.api.conditions import SECURITY_CONTEXT_IGNORED, WORKING_FOLDER_LOST
 from trainwright.base.errors import ApiError, LocalRunError, Unreachable
 from trainwright.base.objects import Object, dig, name_of, uid_of
 from trainwright.base.times import parse_time, render_time
 from trainwright.core.journal import attempt_of
-from trainwright.node import status
+from trainwright.node import security, status
 from trainwright.node.container_run import (
     MINIMUM_GRACE_S,
     ContainerRun,
@@ -25,7 +26,13 @@ from trainwright.node.container_run import (
 )
 from trainwright.node.environment import ConfigError
 from trainwright.node.exec import ExecTarget, read_surroundings
-from trainwright.node.instance import Instance, instance_folder, list_instances, start_instance
+from trainwright.node.instance import (
+    Instance,
+    drop_instances,
+    instance_folder,
+    list_instances,
+    start_instance,
+)
 from trainwright.node.preparation import admit_to_api, ensure_group, observe_references, prepare_run
 from trainwright.node.status import ContainerState, Running, Terminated, Waiting, is_sidecar
 
@@ -134,6 +141,7 @@ class PodRunner:
 
     async def _run_containers(self) -> None:
         self._mark()
+        self._tell_unmet()
         sidecars: list[tuple[str, asyncio.Task[int | None]]] = []
         try:
             if await self._run_inits(sidecars):
@@ -143,6 +151,15 @@ class PodRunner:
                 await task
         finally:
             await cancel_all([task for _, task in sidecars])
+
+    def _tell_unmet(self) -> None:
+        unmet = security.find_unmet(self.pod, os.getuid())
+        # A plane that finds the pod again has told it before.
+        if unmet and not any(list_instances(self._folders.container(name)) for name in self.states):
+            text = (
+                f"{'; '.join(unmet)}: on the laptop a process has the rights of who runs the plane"
+            )
+            self.note("Warning", SECURITY_CONTEXT_IGNORED, text)
 
     async def _run_inits(self, sidecars: list[tuple[str, asyncio.Task[int | None]]]) -> bool:
         has_run = any(
@@ -315,7 +332,7 @@ class PodRunner:
         prepared = prepare_run(host, pod, container, folder, observed)
         container_id = secrets.token_hex(32)
         spec = ensure_group(host, prepared, container, f"trainwright://{container_id}")
-        self._drop_old_instances(name, number)
+        drop_instances(self._folders.container(name), number - KEPT_INSTANCES)
         if folder.exists():
             shutil.rmtree(folder)
         instance = start_instance(
@@ -329,11 +346,6 @@ class PodRunner:
             )
             self.note("Warning", WORKING_FOLDER_LOST, text)
         return ContainerRun(self, container, instance, spec=spec, port_map=prepared.port_map)
-
-    def _drop_old_instances(self, name: str, number: int) -> None:
-        for instance in list_instances(self._folders.container(name)):
-            if instance.number <= number - KEPT_INSTANCES:
-                shutil.rmtree(instance.folder, ignore_errors=True)
 
     async def _follow(self, run: ContainerRun) -> tuple[Terminated, float]:
         # Not forgotten when this is cancelled: `run` lets go of what runs on.

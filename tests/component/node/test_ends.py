@@ -174,6 +174,21 @@ async def test_events_tell_of_a_lost_folder_and_of_the_exit(laptop: Laptop, tmp_
         assert event["type"] == "Warning"
 
 
+async def test_a_user_that_a_pod_does_not_get_is_told_once(laptop: Laptop) -> None:
+    await laptop.start()
+    other = os.getuid() + 1
+    container = make_container(LOOP, securityContext={"runAsUser": other})
+    await laptop.submit(make_pod(container, securityContext={"runAsUser": os.getuid()}))
+    await laptop.wait_phase("Running")
+    await laptop.stop(kill=False)
+    await laptop.start()
+    await delete(laptop, 1)
+    await laptop.wait_for(lambda: not laptop.pod())
+    told = [event for event in laptop.api.events if event["reason"] == "SecurityContextIgnored"]
+    assert len(told) == 1
+    assert f"runs as user {os.getuid()}, not {other}" in told[0]["note"]
+
+
 async def test_secrets_go_when_the_pod_has_ended(laptop: Laptop) -> None:
     secret = {
         "apiVersion": "v1",
