@@ -15,7 +15,6 @@ from trainwright.api.kinds import (
     JOBSET,
     PERSISTENT_VOLUME_CLAIM,
     SECRET,
-    SERVICE_ACCOUNT,
     Kind,
 )
 from trainwright.api.wellknown import JOBSET_NAME_LABEL
@@ -31,7 +30,7 @@ from trainwright.base.objects import (
 )
 from trainwright.machinery.api import PatchType
 from trainwright.machinery.apply import other_object_as_conflict
-from trainwright.node import mpi, names, ports, service_account, volumes
+from trainwright.node import mpi, names, ports, volumes
 from trainwright.node.cgroups import CgroupRoot, ensure_cgroup_root
 from trainwright.node.environment import (
     Sources,
@@ -235,22 +234,6 @@ class Host:
             return await self.api.get(kind, namespace, name)
         except NotFound:
             return None
-
-    def find_api(self) -> tuple[str, int]:
-        """Where pods find the API server; an empty address where they do not.
-
-        Clients take the address for a promise that the files of the service account are at their place,
-        so that both are there or neither.
-        """
-        is_in_reach = self.has_namespaces and not self.has_networks
-        return self.settings.find_api() if self.settings.find_api and is_in_reach else ("", 0)
-
-    async def observe_account(self, pod: ObjectView) -> Object | None:
-        """The service account whose token a pod gets; None: it gets none."""
-        if self.settings.issue_token is None or not self.find_api()[0]:
-            return None
-        name = service_account.name_of_account(pod)
-        return await self._find(SERVICE_ACCOUNT, namespace_of(pod), name)
 
     async def observe_tokens(self, pod: Object) -> dict[str, str]:
         """Issue the service account tokens that a pod's projected volumes ask for, by path."""

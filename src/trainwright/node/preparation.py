@@ -20,7 +20,7 @@ from trainwright.base.objects import (
 )
 from trainwright.core.journal import attempt_of
 from trainwright.merge.quantity import parse_quantity
-from trainwright.node import mpi, names, ports, rsh, service_account, volumes
+from trainwright.node import mpi, names, ports, rsh, volumes
 from trainwright.node.environment import (
     ConfigError,
     Rewrite,
@@ -70,12 +70,6 @@ class Observed:
     claims: Mapping[str, ObjectView | None]
     tokens: Mapping[str, str]
     siblings: Sequence[str] = ()
-
-
-async def admit_to_api(host: Host, pod: Object) -> Object:
-    """The pod with its service account's token in it, where one can be met and used."""
-    account = await host.observe_account(pod)
-    return pod if account is None else service_account.with_access(pod, account)
 
 
 async def observe_references(host: Host, pod: Object) -> Observed:
@@ -185,7 +179,7 @@ def _write_address(host: Host, pod: Object) -> None:
 def _build_own(
     host: Host, pod: Object, container: Mapping[str, Any], sources: Sources
 ) -> dict[str, str]:
-    base = build_service_variables(*host.find_api())
+    base = build_service_variables(host.settings.api_host, host.settings.api_port)
     return build_environment(pod, container, sources, base=base, allocatable=host.capacity)
 
 

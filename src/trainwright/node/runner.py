@@ -33,7 +33,7 @@ from trainwright.node.instance import (
     list_instances,
     start_instance,
 )
-from trainwright.node.preparation import admit_to_api, ensure_group, observe_references, prepare_run
+from trainwright.node.preparation import ensure_group, observe_references, prepare_run
 from trainwright.node.status import ContainerState, Running, Terminated, Waiting, is_sidecar
 
 if TYPE_CHECKING:
@@ -324,12 +324,9 @@ class PodRunner:
         name, host = container["name"], self.host
         number = self.states[name].restarts
         folder = instance_folder(self._folders.container(name), attempt_of(self.pod), number)
-        pod = await admit_to_api(host, self.pod)
-        containers = (*status.inits_of(pod), *status.mains_of(pod))
-        container = next(c for c in containers if c["name"] == name)
-        observed = await observe_references(host, pod)
+        observed = await observe_references(host, self.pod)
         await host.publish_bound(observed.claims)
-        prepared = prepare_run(host, pod, container, folder, observed)
+        prepared = prepare_run(host, self.pod, container, folder, observed)
         container_id = secrets.token_hex(32)
         spec = ensure_group(host, prepared, container, f"trainwright://{container_id}")
         drop_instances(self._folders.container(name), number - KEPT_INSTANCES)

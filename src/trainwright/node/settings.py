@@ -48,8 +48,9 @@ class NodeSettings:
     first_port: int = 20000
     """Ports of jobs are taken from here up to `last_port`: below the kernel's ephemeral ones."""
     last_port: int = 29999
-    find_api: Callable[[], tuple[str, int]] | None = None
-    """Address and port at which pods find the API server; None leaves the way into it out."""
+    api_host: str = ""
+    """What pods see as KUBERNETES_SERVICE_HOST; empty leaves the service variables out."""
+    api_port: int = 0
     issue_token: TokenIssuer | None = None
     """Makes service account tokens; None leaves token files out."""
     config_retry_s: float = 2.0

@@ -95,10 +95,6 @@ class Plane:
         """`https://127.0.0.1:port`."""
         return self._server.url
 
-    def _find_address(self) -> tuple[str, int]:
-        address = urlsplit(self.url)
-        return address.hostname or "", address.port or 0
-
     @property
     def isolation(self) -> str:
         """What separates Pods from the machine: `namespace`, `mounts` or `none`."""
@@ -137,7 +133,6 @@ class Plane:
                 home=home.folder,
                 isolation=self._settings.isolation,
                 issue_token=build_token_issuer(self.api, authenticator, self._clock),
-                find_api=self._find_address,
             )
             self._node = NodeAgent(self.api, self.lister, settings, self._clock)
         app = App(

@@ -4,19 +4,11 @@ import base64
 from typing import TYPE_CHECKING
 
 from tests.component.node.memory_api import make_container, make_pod
-from trainwright.api.kinds import (
-    CONFIG_MAP,
-    JOBSET,
-    PERSISTENT_VOLUME_CLAIM,
-    SECRET,
-    SERVICE_ACCOUNT,
-)
+from trainwright.api.kinds import CONFIG_MAP, JOBSET, PERSISTENT_VOLUME_CLAIM, SECRET
 from trainwright.api.wellknown import JOBSET_NAME_LABEL, JOBSET_UID_LABEL
 from trainwright.node.names import LOOPBACK_DEVICE
-from trainwright.node.service_account import FOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from tests.component.node.conftest import Laptop
@@ -86,9 +78,9 @@ async def test_volume_of_an_unknown_kind_is_refused_aloud(laptop: Laptop) -> Non
 
 
 async def test_environment_of_a_process(laptop: Laptop, tmp_path: Path) -> None:
-    await laptop.start()
+    await laptop.start(api_host="10.0.0.1", api_port=443)
     container = make_container(
-        'echo "$A|$B|$NAME|$CPU|$OMP_NUM_THREADS|$GLOO_SOCKET_IFNAME|$NCCL_SOCKET_IFNAME|$TP_SOCKET_IFNAME|$HOSTNAME|$(A)"; '
+        'echo "$A|$B|$NAME|$CPU|$OMP_NUM_THREADS|$GLOO_SOCKET_IFNAME|$NCCL_SOCKET_IFNAME|$TP_SOCKET_IFNAME|$HOSTNAME|$(A)|$KUBERNETES_SERVICE_HOST"; '
         "pwd; command -v python",
         env=[
             {"name": "A", "value": "1"},
@@ -104,7 +96,9 @@ async def test_environment_of_a_process(laptop: Laptop, tmp_path: Path) -> None:
     await laptop.submit(make_pod(container, metadata=metadata))
     await laptop.wait_phase("Succeeded")
     line, folder, python = laptop.text().splitlines()
-    assert line == f"1|b1$(LATER)$(A)|pod|2|1|eth7|{LOOPBACK_DEVICE}|{LOOPBACK_DEVICE}|pod|1"
+    assert (
+        line == f"1|b1$(LATER)$(A)|pod|2|1|eth7|{LOOPBACK_DEVICE}|{LOOPBACK_DEVICE}|pod|1|10.0.0.1"
+    )
     assert folder == str(tmp_path)
     assert python == str(laptop.agent._settings.python.parent / "python")
 
@@ -166,38 +160,6 @@ async def test_two_jobs_with_one_port_run_side_by_side(laptop: Laptop, isolation
         for index in (0, 1):
             await laptop.wait_phase("Succeeded", "Failed", name=f"{job}-{index}")
         assert laptop.text(f"{job}-1") == f"{job}\n"
-
-
-async def test_pods_have_a_way_into_the_api(laptop: Laptop, isolation: str) -> None:
-    """Address and files are there together, or neither: in-cluster clients take one for the other."""
-
-    async def issue(pod: Object, source: Mapping[str, object]) -> str:
-        return f"{source['path']} of {pod['metadata']['name']}"
-
-    def find_api() -> tuple[str, int]:
-        return "127.0.0.1", 7443
-
-    await laptop.start(isolation=isolation, find_api=find_api, issue_token=issue)
-    meta = {"namespace": "default"}
-    account = {"metadata": {"name": "default", **meta}}
-    authority = {"metadata": {"name": "kube-root-ca.crt", **meta}, "data": {"ca.crt": "pem"}}
-    await laptop.api.create(SERVICE_ACCOUNT, account, field_manager="test")
-    await laptop.api.create(CONFIG_MAP, authority, field_manager="test")
-    script = (
-        "echo $KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT; "
-        f"cd {FOLDER} && for file in token ca.crt namespace; do cat $file; echo; done"
-    )
-    for name, spec in (("open", {}), ("closed", {"automountServiceAccountToken": False})):
-        await laptop.submit(make_pod(make_container(script), name=name, **spec))
-        await laptop.wait_phase("Succeeded", "Failed", name=name)
-    files = "token of open\npem\ndefault\n"
-    if laptop.agent.isolation == "mounts":
-        assert laptop.text("open") == f"127.0.0.1:7443\n{files}"
-        assert laptop.text("closed").startswith("127.0.0.1:7443\n")
-        assert files.replace("open", "closed") not in laptop.text("closed")
-    else:
-        assert laptop.text("open").startswith(":\n")
-    assert "kube-api-access" not in str(laptop.pod("open"))
 
 
 async def test_files_lead_to_where_the_job_is(laptop: Laptop, isolation: str) -> None:
